@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
 """One study with all of it in memory, and within a quarter of that: with nothing below memory, a folder on the disk, another
-file system, and a bucket of a server that speaks S3 (moto_server or s3s-fs, if one is on the PATH and pleach is built with
---features s3). Whole processes in turn; the responses have to be the same.
+file system, and a bucket of a server that speaks S3 (moto_server or s3s-fs, if one is on the PATH). Whole processes in turn; the responses have to be the same.
 
     benches/tiers.py [--rounds 2] [--size 2048] [--tiles 2] [--pleach PATH] [--other /dev/shm]
 """

@@ -3,6 +3,7 @@
 //! This file has the commands for one machine. [`client`] has the commands that connect to a manager, [`node`] the
 //! processes of a cluster, and [`region`] the commands for stored data regions.
 
+mod cache;
 mod client;
 mod doctor;
 mod external;
@@ -17,6 +18,7 @@ mod storage;
 mod tile;
 mod variables;
 
+pub(crate) use cache::{CacheCommand, CacheSearchArgs, CacheStatsArgs};
 pub(crate) use client::{
     CancelArgs, DrainArgs, ForgetArgs, ManagerArgs, OptionalManagerArgs, ResultsArgs, StatusArgs, SubmitArgs,
     WatchArgs,
@@ -37,8 +39,9 @@ use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
 use pleach_actors::transport::identity::{NodeName, Role};
+use pleach_objects::{InvalidLocation, S3Location};
 use pleach_planner::memory_size::MemorySize;
-use pleach_results::cache_walk::CacheOptions;
+use pleach_results::cache_walk::{self, CacheOptions};
 use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -102,6 +105,9 @@ pub(crate) enum Command {
     /// Measure, list, check and clean storage tiers
     #[command(subcommand)]
     Storage(StorageCommand),
+    /// Search a task cache, or show who uses it
+    #[command(subcommand)]
+    Cache(CacheCommand),
     /// Generate H&E-like tiles with exact nuclear label maps
     Tissue(TissueArgs),
     /// Print a script that completes pleach's arguments in a shell
@@ -163,12 +169,16 @@ pub(crate) struct RunArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct CacheArgs {
-    /// Task cache folder: reuse results of earlier studies, and store those of this study
-    #[arg(long, value_name = "DIR")]
+    /// Task cache, a folder or s3://BUCKET/PREFIX: reuse results of earlier studies, and store new ones
+    #[arg(long, value_name = "DIR|URL", value_parser = cache_location)]
     pub(crate) cache: Option<PathBuf>,
-    /// Maximum size of the --cache folder [default: 10GB]
+    /// Maximum size of --cache [default: 10GB]
     #[arg(long, value_name = "SIZE", requires = "cache")]
     pub(crate) cache_size: Option<MemorySize>,
+    /// Maximum size of a user's results in --cache; beyond it, new ones replace the user's least recently used [default: no
+    /// limit]
+    #[arg(long, value_name = "SIZE", requires = "cache")]
+    pub(crate) cache_quota: Option<MemorySize>,
     /// Remove results from --cache after this many days without use [default: never]
     #[arg(long, value_name = "DAYS", requires = "cache", value_parser = at_least_one::<NonZeroU32>)]
     pub(crate) cache_age: Option<NonZeroU32>,
@@ -178,7 +188,8 @@ impl CacheArgs {
     /// Returns the cache to open. `None` without `--cache`.
     pub(crate) fn options(&self) -> Option<CacheOptions<'_>> {
         let folder = self.cache.as_deref()?;
-        Some(CacheOptions { folder, size: self.cache_size, age_days: self.cache_age })
+        let (size, user_quota) = (self.cache_size, self.cache_quota);
+        Some(CacheOptions { folder, size, user_quota, age_days: self.cache_age })
     }
 }
 
@@ -198,8 +209,8 @@ pub(crate) struct ExplainArgs {
     pub(crate) phase: Option<usize>,
     #[command(flatten)]
     pub(crate) manager: OptionalManagerArgs,
-    /// For a study file: task cache of earlier studies (read-only)
-    #[arg(long, value_name = "DIR")]
+    /// For a study file: task cache of earlier studies, a folder or s3://BUCKET/PREFIX (read-only)
+    #[arg(long, value_name = "DIR|URL", value_parser = cache_location)]
     pub(crate) cache: Option<PathBuf>,
     /// For a study file: number of concurrent tasks to plan for [default: the number of processors]
     #[arg(long, value_name = "N", value_parser = at_least_one::<NonZeroU32>)]
@@ -338,6 +349,15 @@ fn at_least_one<N: FromStr>(text: &str) -> Result<N, &'static str> {
 fn threads(text: &str) -> Result<NonZeroU32, &'static str> {
     let threads = at_least_one(text).ok().filter(|threads: &NonZeroU32| threads.get() <= 1024);
     threads.ok_or("1 to 1024 is allowed")
+}
+
+/// Parses the location of a task cache: a folder, or an address in object storage, which stays text.
+fn cache_location(text: &str) -> Result<PathBuf, InvalidLocation> {
+    let location = PathBuf::from(text);
+    if cache_walk::is_bucket(&location) {
+        S3Location::parse(text)?;
+    }
+    Ok(location)
 }
 
 /// Parses the name of an SVG or PNG file.

@@ -21,6 +21,7 @@ use crate::exit::CommandResult;
 use pleach_execution::cost_history;
 use pleach_study::PreparedStudy;
 use std::num::NonZeroU32;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 /// Executes a command.
@@ -48,10 +49,24 @@ pub(crate) fn execute(command: Command) -> CommandResult {
         Command::Simulate(args) => simulate::execute(&args),
         Command::Replay(args) => replay::execute(&args),
         Command::Storage(command) => cluster::storage::execute(&command),
+        Command::Cache(command) => cluster::cache::execute(&command),
         Command::Tissue(args) => tissue::execute(&args),
         Command::Completions { shell } => completions::execute(shell),
         Command::Man { out } => man::execute(&out),
     }
+}
+
+/// Returns the account that runs this process: its name, or `uid N` if the system's file of accounts lacks it. Not the
+/// variable `USER`, which anyone can set.
+pub(crate) fn user_name() -> String {
+    let uid = std::fs::metadata("/proc/self").map_or_else(|_| "0".to_owned(), |meta| meta.uid().to_string());
+    let accounts = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
+    let name = accounts.lines().find_map(|line| {
+        let mut fields = line.split(':');
+        let name = fields.next().filter(|name| !name.is_empty())?;
+        (fields.nth(1) == Some(&uid)).then(|| name.to_owned())
+    });
+    name.unwrap_or_else(|| format!("uid {uid}"))
 }
 
 /// Completes the inputs of planning: measured task costs from the task cache, and the order of tasks.

@@ -263,7 +263,9 @@ impl EmbeddedEngine {
         let (done, outcome) = oneshot::channel();
         let (inputs, replanner) = (HashMap::new(), None);
         let study = Study::resume(plan, &finished)?;
-        let study = StudyRequest { study, inputs, observer, replanner, retains_results, done };
+        // Its worker has the label from the configuration.
+        let label = None;
+        let study = StudyRequest { study, inputs, observer, replanner, retains_results, label, done };
         let is_stopped = || self.stopped.load(Ordering::Relaxed);
         let stopped = || StudyOutcome { stopped: true, ..StudyOutcome::default() };
         let outcome = self.system.block_on(async {

@@ -8,6 +8,7 @@ mod context;
 mod cost_learning;
 mod execution;
 mod finish;
+mod guard;
 mod live_outputs;
 mod look_up;
 mod sizes;
@@ -30,7 +31,7 @@ use pleach_dispatch::stage::{
     BucketExecution, DeclaredCosts, InputLocation, KeyPolicy, NodeId, OutputId, TaskRequest,
 };
 use pleach_dispatch::{InstanceId, LeaseId, PlanId, SlotId};
-use pleach_regions::{RegionKey, TaskKey};
+use pleach_regions::{DataRegion, RegionKey, TaskKey};
 use pleach_workflow::{Operation, Stage, Task};
 pub(crate) use sizes::input_bytes;
 use sizes::{inputs, missing_bytes, task_bytes};
@@ -106,6 +107,8 @@ pub struct StageActor {
     resolving: HashMap<NodeId, (TaskRequest, TaskKeys)>,
     /// Looked-up tasks that wait for a slot to run.
     claims: HashMap<NodeId, TaskKeys>,
+    /// Stage inputs loaded for the guard of a task that is not decided yet.
+    guard_inputs: HashMap<RegionKey, Arc<DataRegion>>,
     /// Tasks done since the last report.
     ran: Vec<TaskReport>,
     around: StageContext,
@@ -172,6 +175,7 @@ impl StageActor {
             inputs_loaded: false,
             resolving: HashMap::new(),
             claims: HashMap::new(),
+            guard_inputs: HashMap::new(),
             ran: Vec::new(),
             around,
         })
@@ -194,9 +198,17 @@ impl StageActor {
         }
     }
 
+    /// Begins a task that has a slot, unless its guard skips it.
+    fn begin(&mut self, slot: SlotId, call: TaskRequest, ctx: &mut Context<Self>) {
+        match self.stage.tasks[call.task].guard {
+            Some(_) => self.begin_guarded(slot, call, ctx),
+            None => self.begin_unguarded(slot, call, ctx),
+        }
+    }
+
     /// Begins a task that has a slot: takes its outputs from the task results, waits for another bucket that computes them,
     /// looks it up in the result directory, or runs it.
-    fn begin(&mut self, slot: SlotId, call: TaskRequest, ctx: &mut Context<Self>) {
+    fn begin_unguarded(&mut self, slot: SlotId, call: TaskRequest, ctx: &mut Context<Self>) {
         // The first task of a bucket loads the inputs for the other tasks: the grant admitted them.
         let brings = call.brings_inputs && missing_bytes(&self.around.ram, &self.inputs) > 0;
         if self.is_looked_up(call.task) {
@@ -268,7 +280,7 @@ impl StageActor {
                 // Decoding or reading takes longer than an inline task may.
                 Some(TaskJob { short: job.short && back.is_none(), back, ..job })
             }
-            Execution::Found { .. } => None,
+            Execution::Found { .. } | Execution::Skipped { .. } => None,
         };
         let given = match to_run {
             Some(_) => RemoteFetches::default(),
@@ -370,6 +382,11 @@ impl StageActor {
                 let id = |output| OutputId { node: call.node, output };
                 self.outputs.add_shelved(outputs, id, |output| provenance_id(&origin, output));
                 self.run.handle_done(call.node);
+            }
+            (Execution::Skipped { passed }, _) => {
+                if lost.is_none() {
+                    self.end_skipped(call, passed);
+                }
             }
             (Execution::Run { keys, shared, found }, Some(result)) => {
                 self.end_run(call, keys, (shared, found), result);

@@ -4,7 +4,7 @@
 //! trace still contains their digests, which suffices to find later tasks.
 
 use parking_lot::Mutex;
-use pleach_cache::{Cache, CacheKey, KeyComponents, Output, Trace};
+use pleach_cache::{Cache, CacheKey, KeyComponents, Output, StudyLabel, Trace};
 use pleach_regions::{DataRegion, Digest, ElementType, RegionIdentity, RegionKey, TaskKey};
 use pleach_workflow::{Operation, Value};
 use std::collections::HashMap;
@@ -27,6 +27,8 @@ pub struct TaskLookup {
     pub components: KeyComponents,
     /// Outputs with readers.
     pub requested: Vec<bool>,
+    /// Label of new entries.
+    pub label: Option<Arc<StudyLabel>>,
 }
 
 impl fmt::Debug for TaskLookup {
@@ -70,9 +72,15 @@ impl TaskLookup {
         }
         let all = || trace.outputs.iter().zip(&self.requested).zip(operation.outputs());
         // Checked first, so that no output is read if another is missing.
-        let is_kept =
-            |output: &Output| output.region().is_some() || self.cache.contains_region(&output.digest);
-        if !all().all(|((output, wanted), _)| !wanted || is_kept(output)) {
+        // In object storage, a load may take longer than the task.
+        let is_worth = |output: &Output, element| {
+            !self.cache.is_remote() || self.is_worth_caching(element, output.bytes, trace.seconds)
+        };
+        let is_kept = |output: &Output, element| {
+            output.region().is_some()
+                || self.cache.contains_region(&output.digest) && is_worth(output, element)
+        };
+        if !all().all(|((output, wanted), port)| !wanted || is_kept(output, port.element)) {
             return None;
         }
         let mut outputs = Vec::with_capacity(self.requested.len());
@@ -90,6 +98,11 @@ impl TaskLookup {
         Some(CachedTask { outputs, digests })
     }
 
+    /// Returns whether a region of `bytes` in memory that took `seconds` to compute can be loaded from the cache faster.
+    fn is_worth_caching(&self, element: ElementType, bytes: u64, seconds: f64) -> bool {
+        seconds > self.cache.load_seconds(encoded_bytes(element, bytes))
+    }
+
     /// Stores the outputs of a task that ran for `seconds`. Stores nothing if a digest is missing.
     pub(crate) fn store(&self, outputs: &[DataRegion], digests: &[Option<Digest>], seconds: f64) {
         let Some(digests) = digests.iter().copied().collect::<Option<Vec<Digest>>>() else { return };
@@ -98,22 +111,28 @@ impl TaskLookup {
         }
         let traced: Vec<Output> =
             outputs.iter().zip(&digests).map(|(region, digest)| Output::new(region, *digest)).collect();
+        let user = self.label.as_ref().map_or("", |label| &label.user);
         for ((region, digest), output) in outputs.iter().zip(&digests).zip(&traced) {
-            if output.region().is_none() && is_worth_caching(region.element(), region.bytes(), seconds) {
-                self.cache.store(digest, region);
+            if output.region().is_none() && self.is_worth_caching(region.element(), region.bytes(), seconds) {
+                self.cache.store(digest, region, user);
             }
         }
-        let components = self.components.clone();
+        let (components, label) = (self.components.clone(), self.label.as_deref().cloned());
         // Written after the outputs, so that a reader of the trace finds them.
-        self.cache.insert(CacheKey(self.key.0), &Trace { outputs: traced, seconds, components });
+        let trace = Trace { outputs: traced, seconds, components, label };
+        self.cache.insert(CacheKey(self.key.0), &trace);
     }
 }
 
 /// Returns whether a region of `bytes` in memory that took `seconds` to compute can be read from disk faster.
 pub(crate) fn is_worth_caching(element: ElementType, bytes: u64, seconds: f64) -> bool {
+    seconds > encoded_bytes(element, bytes) / KEPT_BYTES_PER_SECOND
+}
+
+fn encoded_bytes(element: ElementType, bytes: u64) -> f64 {
     // A mask is stored with 1 bit per pixel and takes 1 byte in memory.
     let packed = if element == ElementType::Mask { 8 } else { 1 };
     #[expect(clippy::cast_precision_loss, reason = "an estimate")]
     let bytes = (bytes / packed) as f64;
-    seconds > bytes / KEPT_BYTES_PER_SECOND
+    bytes
 }

@@ -200,6 +200,7 @@ impl<'a> Managed<'a> {
             observer: Box::new(observer),
             replanner: None,
             retains_results: false,
+            label: None,
             done,
         };
         let begun = self.manager.send(StartPlan { id: PlanId::first_round(1), study }).await;

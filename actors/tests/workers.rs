@@ -19,12 +19,12 @@ use pleach_actors::transport::in_memory::{MemoryEnd, MemoryLink, pair};
 use pleach_actors::transport::{Incoming, Link, codec};
 use pleach_actors::worker::{Resources, SetTimeLimit, WorkerActor, WorkerSetup, unmeasured};
 use pleach_cache::PriorResults;
-use pleach_dispatch::PlanId;
 use pleach_dispatch::cost_model::CostModel;
 use pleach_dispatch::manager::Manager;
-use pleach_dispatch::message::{ReattachState, ToManager, ToWorker};
+use pleach_dispatch::message::{ReattachState, TaskOutcome, TaskProvenance, TaskReport, ToManager, ToWorker};
 use pleach_dispatch::plan::BucketPlan;
 use pleach_dispatch::study::{Replanner, Study, StudyOutcome, StudySnapshot};
+use pleach_dispatch::{InstanceId, LeaseId, PlanId};
 use pleach_regions::{MemoryCounter, RamTier, RegionKey};
 use pleach_workflow::Value;
 use proptest::prelude::*;
@@ -237,6 +237,7 @@ fn workers_that_join_or_leave_have_buckets_replanned_for_their_slots() {
             observer: Box::new(|_| {}),
             replanner: Some(Box::new(OneByOne(Arc::clone(&slots)))),
             retains_results: false,
+            label: None,
             done,
         };
         manager.send(StartPlan { id: PlanId::first_round(1), study }).await.unwrap();
@@ -261,6 +262,91 @@ fn workers_that_join_or_leave_have_buckets_replanned_for_their_slots() {
         drop(second);
         let view = replanned(&[2, 5, 2]).await;
         assert_eq!((view.replans, view.workers.len()), (3, 1));
+    });
+}
+
+/// Replans with [`OneByOne`]. Its costs are new until the second replan, and it counts how often it is asked.
+struct NewCosts {
+    replanner: OneByOne,
+    replans: usize,
+    asked: Arc<AtomicUsize>,
+}
+
+impl Replanner for NewCosts {
+    fn has_new_costs(&self) -> bool {
+        self.asked.fetch_add(1, Ordering::Relaxed);
+        self.replans < 2
+    }
+
+    fn replan(&mut self, snapshot: &StudySnapshot, slots: u32) -> Option<Vec<BucketPlan>> {
+        self.replans += 1;
+        self.replanner.replan(snapshot, slots)
+    }
+}
+
+#[test]
+fn study_is_replanned_once_its_measured_costs_are_new() {
+    System::new().block_on(async {
+        let manager = ManagerActor::for_service(service()).start();
+        let (done, _outcome) = oneshot::channel();
+        let (slots, asked): (Arc<Mutex<Vec<u32>>>, Arc<AtomicUsize>) = Default::default();
+        let sets: Sets = (0..6).map(|n| (0, [n, 0, 0, 1, 2])).collect();
+        let study = StudyRequest {
+            study: Study::new(plan(&sets, 3)).expect("a valid plan"),
+            inputs: HashMap::new(),
+            observer: Box::new(|_| {}),
+            replanner: Some(Box::new(NewCosts {
+                replanner: OneByOne(Arc::clone(&slots)),
+                replans: 0,
+                asked: Arc::clone(&asked),
+            })),
+            retains_results: false,
+            label: None,
+            done,
+        };
+        let id = PlanId::first_round(1);
+        manager.send(StartPlan { id, study }).await.unwrap();
+        let mut worker = idler(&manager, 1);
+        // The replan for the joined worker is the first of two with new costs.
+        let replans = async |least: u64| {
+            let looking = async { while manager.send(GetView).await.unwrap().replans < least {} };
+            tokio::time::timeout(DEADLINE, looking).await.expect("replans");
+        };
+        replans(1).await;
+        // The lease is unknown, but the tasks were executed.
+        let ran = TaskOutcome::Ran { seconds: 1.0, predicted_seconds: 1.0, digests: 0, digest_seconds: 0.0 };
+        let mut call = 0;
+        // Reports tasks, and returns how often the manager has compared the costs by then.
+        let mut report = async |tasks: usize| {
+            let task = TaskReport {
+                task: 0,
+                stage: 0,
+                done: ran,
+                cache_seconds: 0.0,
+                provenance: TaskProvenance::default(),
+            };
+            let done = ToManager::Done {
+                study: id,
+                lease: LeaseId(999),
+                instance: InstanceId(0),
+                results: Vec::new(),
+                tasks: vec![task; tasks],
+                shared: Vec::new(),
+            };
+            call += 1;
+            for message in [done, ToManager::Sync { call }] {
+                worker.link.send(codec::encode(&message).expect("a message")).expect("the link is there");
+            }
+            while !matches!(said(&mut worker.incoming).await, ToWorker::SyncAck { call: of } if of == call) {}
+            asked.load(Ordering::Relaxed)
+        };
+        assert_eq!(report(31).await, 0, "31 tasks say too little");
+        assert_eq!(report(1).await, 1);
+        replans(2).await;
+        // The costs are compared again at 64 tasks, and are those of the buckets.
+        assert_eq!(report(31).await, 1);
+        assert_eq!(report(1).await, 2);
+        assert_eq!(*slots.lock(), [1, 1]);
     });
 }
 
@@ -294,6 +380,7 @@ fn manager_answers_and_grants_during_a_replan() {
             observer: Box::new(|_| {}),
             replanner: Some(Box::new(Slow { replanner: OneByOne(Arc::clone(&slots)), begun, may_end })),
             retains_results: false,
+            label: None,
             done,
         };
         let id = PlanId::first_round(1);

@@ -105,7 +105,7 @@ impl SimulatedStudy {
 fn on_the_way(plan: &ExecutionPlan) -> HashMap<RegionKey, u64> {
     let mut bytes = HashMap::new();
     for bucket in &plan.buckets {
-        for instance in bucket.instances.iter().map(|id| &plan.instances[id.index()]) {
+        for instance in bucket.instances.iter().map(|id| plan.instances.at(*id)) {
             let declared = &plan.stages[instance.stage].outputs;
             for (output, declared) in
                 instance.outputs.iter().zip(declared).filter(|(output, _)| output.stored)

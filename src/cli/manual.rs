@@ -31,7 +31,7 @@ pub(super) const VARIABLES: [(&str, &str, &str); 2] = [
 pub(crate) type Example = (&'static str, &'static str);
 
 /// Examples of each command, by its words after `pleach`. Those of `pleach` itself come first.
-pub(crate) const EXAMPLES: [(&str, &[Example]); 34] = [
+pub(crate) const EXAMPLES: [(&str, &[Example]); 36] = [
     (
         "",
         &[
@@ -173,6 +173,14 @@ pub(crate) const EXAMPLES: [(&str, &[Example]); 34] = [
             "Show the state of a simulated cluster after 500 events.",
         )],
     ),
+    (
+        "cache search",
+        &[(
+            "pleach cache search cache --operation nuclei.candidates --parameter G1=80",
+            "List the results of an operation with a value.",
+        )],
+    ),
+    ("cache stats", &[("pleach cache stats cache", "Show the size of a cache, and of each user's results.")]),
     ("storage bench", &[("pleach storage bench --ssd /tmp/pleach", "Measure a tier on a local disk.")]),
     (
         "storage ls",

@@ -1,6 +1,6 @@
 //! Grammar of the commands that run a process of a cluster.
 
-use super::{CacheArgs, Span, SpillArgs, at_least_one, threads};
+use super::{CacheArgs, Span, SpillArgs, at_least_one, cache_location, threads};
 use crate::log::LogFormat;
 use clap::{Args, ValueEnum};
 use pleach_planner::memory_size::MemorySize;
@@ -36,8 +36,8 @@ pub(crate) struct ManagerProcessArgs {
     /// [default: no limit]
     #[arg(long, value_name = "SIZE", allow_hyphen_values = true)]
     pub(crate) keep_size: Option<MemorySize>,
-    /// Task cache folder, the --cache of its workers (read-only): skip tasks of earlier studies
-    #[arg(long, value_name = "DIR")]
+    /// Task cache, the --cache of its workers (read-only): skip tasks of earlier studies
+    #[arg(long, value_name = "DIR|URL", value_parser = cache_location)]
     pub(crate) cache: Option<PathBuf>,
     /// Log format on stdout; the variable PLEACH_LOG sets the level: error, warn, info, debug, trace
     #[arg(long, value_enum, default_value_t = LogFormat::Text)]

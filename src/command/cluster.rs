@@ -1,5 +1,6 @@
 //! Commands of the processes of a cluster, and of those who operate it.
 
+pub(super) mod cache;
 pub(super) mod certs;
 pub(super) mod doctor;
 pub(super) mod manager;

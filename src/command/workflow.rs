@@ -87,7 +87,7 @@ fn show(workflow: &Workflow) {
         }
         for task in &stage.tasks {
             let names = stage.task_parameters(task).map(|p| workflow.parameters[p].name.as_str());
-            let reads: Vec<&str> = task.reads.iter().map(|read| region_name(stage, *read)).collect();
+            let reads: Vec<&str> = task.operands().iter().map(|read| region_name(stage, *read)).collect();
             let writes: Vec<&str> = task.writes.iter().map(|region| region.region.as_str()).collect();
             print_line(&format!(
                 "  {:<10} {:<24} ({})  {} -> {}",
@@ -97,6 +97,11 @@ fn show(workflow: &Workflow) {
                 reads.join(", "),
                 writes.join(", "),
             ));
+            for condition in task.guard.iter().flat_map(|guard| &guard.conditions) {
+                let unless = if condition.expected { "if" } else { "unless" };
+                let value = region_name(stage, task.reads[condition.value]);
+                print_line(&format!("  {:<10} {unless} {value} {}", "", condition.comparison));
+            }
         }
         for output in &stage.outputs {
             print_line(&format!("  writes {} ({})", output.region.region, output.region.element));

@@ -21,6 +21,7 @@ mod durable;
 mod forget;
 mod gate;
 mod hosts;
+mod iterate;
 #[path = "../support/kubernetes.rs"]
 mod kubernetes;
 mod logs;
@@ -43,10 +44,16 @@ mod proxy;
 mod pyramid;
 mod ready;
 mod refusals;
+#[path = "../support/registration.rs"]
+mod registration;
 mod release;
 mod remarks;
 mod rollout;
 mod scaling;
+#[cfg(feature = "s3")]
+#[expect(dead_code, clippy::unwrap_used, reason = "it is part of tests of several packages")]
+#[path = "../../crates/objects/tests/laws/serving.rs"]
+mod serving;
 mod sharing;
 mod slides;
 mod stored;

@@ -70,7 +70,7 @@ fn buckets_of_trtma_are_replanned_when_workers_join() {
     cluster.start_workers(0..2);
     cluster.wait_until(|cluster| cluster.log("manager").contains("replanned for 2 slots"));
     assert_eq!(cluster.completed(&id), expected);
-    assert!(count(&cluster, "pleach_replans_total ") >= 1);
+    assert!(count(&cluster, "pleach_replans_total{cause=\"workers\"} ") >= 1);
     assert!(count(&cluster, "pleach_replanned_instances_total ") >= 2);
     cluster.nothing_is_left();
 }
@@ -85,7 +85,47 @@ fn given_number_of_buckets_is_kept_when_workers_join() {
     cluster.wait_until(|cluster| cluster.study_of(&id)["remaining_work_seconds"].as_f64().is_some());
     cluster.start_workers(0..2);
     assert_eq!(cluster.completed(&id), expected);
-    assert_eq!(count(&cluster, "pleach_replans_total "), 0);
+    assert_eq!(count(&cluster, "pleach_replans_total{cause=\"workers\"} "), 0);
+    cluster.nothing_is_left();
+}
+
+/// A second plan is made with the costs that the first study has measured, also after a restart of the manager.
+#[test]
+fn measured_costs_are_used_by_the_next_plan() {
+    let study = cluster::study(4, 128);
+    let expected = cluster::expected(&study);
+    let mut cluster = Cluster::new(&study);
+    cluster.start_workers(0..2);
+    cluster.wait_until(|cluster| cluster.status()["workers"].as_array().is_some_and(|all| all.len() == 2));
+    let first = cluster.submit(&[]);
+    assert_eq!(cluster.completed(&first), expected);
+    // One line for each operation, and for each value of a parameter with few values: name, version, value, runs, ratio.
+    let text = fs::read_to_string(cluster.state.join("costs")).expect("the manager keeps costs");
+    let lines: Vec<Vec<&str>> = text.lines().skip(1).map(|line| line.split('\t').collect()).collect();
+    let runs = |lines: &mut dyn Iterator<Item = &Vec<&str>>| -> u64 {
+        lines.map(|line| line[3].parse::<u64>().expect("a number of runs")).sum()
+    };
+    let state = cluster.state.clone();
+    let result = |id: &str, file: &str| -> Value {
+        let path = state.join(format!("studies/{id}/results/{file}"));
+        serde_json::from_slice(&fs::read(path).expect("a result file")).expect("JSON")
+    };
+    let executed = result(&first, "run.json")["tasks_executed"].as_u64();
+    assert_eq!(Some(runs(&mut lines.iter().filter(|line| line[2].is_empty()))), executed);
+    for operation in ["nuclei.reconstruct", "nuclei.separate"] {
+        let of: Vec<&Vec<&str>> = lines.iter().filter(|line| line[0] == operation).collect();
+        let by_value = runs(&mut of.iter().copied().filter(|line| !line[2].is_empty()));
+        assert_eq!(by_value, runs(&mut of.iter().copied().filter(|line| line[2].is_empty())), "{of:?}");
+        assert!(of.len() > 2, "each connectivity is measured: {of:?}");
+    }
+    assert!(cluster.end_manager().success());
+    cluster.start_manager();
+    cluster.wait_until(|cluster| cluster.status()["workers"].as_array().is_some_and(|all| all.len() == 2));
+    let second = cluster.submit(&[]);
+    assert_eq!(cluster.completed(&second), expected);
+    let predicted =
+        |id: &str| result(id, "plan.json")["predicted_makespan_seconds"].as_f64().expect("a prediction");
+    assert!((predicted(&first) / predicted(&second) - 1.0).abs() > 1e-3, "{}", predicted(&first));
     cluster.nothing_is_left();
 }
 

@@ -4,6 +4,8 @@
 use crate::cluster::{self, Cluster};
 use crate::study::Study;
 use std::fs;
+use std::io::{Read, Write};
+use std::net::TcpStream;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -138,6 +140,94 @@ fn clusters_share_a_task_cache() {
     cluster.start_worker("w0", &["--cache", &cache]);
     let (again, tasks, _) = executed(&cluster, &["--reuse", "dataflow"]);
     assert!(again == expected && tasks > 0);
+}
+
+/// Entries are of the user whose study made them, and a quota costs only its user's own entries.
+#[test]
+fn cache_entries_belong_to_the_submitting_user() {
+    let study = study(4, 128);
+    let mut cluster = Cluster::new(&study);
+    let issue = ["certs", "issue", "--dir", "ca", "--name", "alice", "--role", "client", "--out", "ca/alice"];
+    cluster.call(&issue).done();
+    let (url, certs) = (format!("https://{}", cluster.http), cluster.path("ca/alice").display().to_string());
+    let entries = |cluster: &Cluster<'_>, user: &str, study: &str| {
+        let search = ["cache", "search", "cache", "--json", "--user", user, "--study", study];
+        let found = cluster.call(&search).done();
+        serde_json::from_str::<Vec<serde_json::Value>>(&found).expect("a list").len()
+    };
+    cluster.start_worker("w0", &["--cache", "cache"]);
+    let first = cluster.submit(&[]);
+    cluster.completed(&first);
+    let of_me = entries(&cluster, "me", &first);
+    assert!(of_me > 100 && entries(&cluster, "alice", &first) == 0, "{of_me}");
+    cluster.ask_to_leave("w0");
+    assert!(cluster.left("w0").success());
+
+    // A wider study of another user, within a quota that is far too small for it.
+    study.edit(&[("trajectories = 2", "trajectories = 12"), ("tiles/*.png", "tiles/tissue_01.png")]);
+    cluster.start_worker("w1", &["--cache", "cache", "--cache-quota", "100kB", "--metrics", "127.0.0.1:0"]);
+    let submit = ["submit", "study.toml", "--manager", &url, "--certs", &certs];
+    let second = crate::pleach::pleach(study.folder(), &submit).done().trim().to_owned();
+    cluster.completed(&second);
+    assert_eq!((entries(&cluster, "me", &first), entries(&cluster, "me", &second)), (of_me, 0));
+    assert!(entries(&cluster, "alice", &second) > 0);
+    let users = cluster.call(&["cache", "stats", "cache", "--json"]).done();
+    let users: serde_json::Value = serde_json::from_str(&users).expect("JSON");
+    let alice = users["users"].as_array().expect("users").iter().find(|user| user["user"] == "alice");
+    assert!(alice.expect("alice")["bytes"].as_u64().expect("bytes") <= 100_000, "{users}");
+    let metrics = metrics(&cluster, "w1");
+    let evicted =
+        metrics.lines().find(|line| line.starts_with("pleach_task_cache_quota_evicted_bytes_total "));
+    let evicted = evicted.and_then(|line| line.rsplit_once(' ')?.1.parse::<f64>().ok()).expect("a number");
+    assert!(evicted > 0.0, "{metrics}");
+    cluster.ask_to_leave("w1");
+    assert!(cluster.left("w1").success());
+    let told = "the entries of alice have reached the quota of 100000 bytes";
+    assert_eq!(cluster.log("w1").matches(told).count(), 1, "{}", cluster.log("w1"));
+    assert!(!cluster.log("w0").contains("quota"));
+}
+
+/// Clusters without a shared file system share a task cache in a bucket: the second one executes few tasks again, and none
+/// with its manager's help.
+#[cfg(feature = "s3")]
+#[test]
+fn clusters_share_a_task_cache_in_s3() {
+    use crate::serving::{BUCKET, CREDENTIALS, serve};
+    let study = study(4, 128);
+    let place = tempfile::tempdir().expect("a folder");
+    let Some(server) = serve("sharing::clusters_share_a_task_cache_in_s3", place.path()) else { return };
+    let cache = format!("s3://{BUCKET}/cluster?endpoint={}", server.endpoint);
+    let with_cache = |managers: &[String]| {
+        let mut cluster = Cluster::to_be(&study);
+        let credentials = CREDENTIALS.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        cluster.environment.extend(credentials);
+        cluster.manager_options = managers.to_vec();
+        cluster.start_manager();
+        (0..2).for_each(|number| cluster.start_worker(&format!("w{number}"), &["--cache", &cache]));
+        let done = executed(&cluster, &[]);
+        for worker in ["w0", "w1"] {
+            cluster.ask_to_leave(worker);
+            assert!(cluster.left(worker).success());
+            assert!(!cluster.log(worker).contains("--cache: "), "{}", cluster.log(worker));
+        }
+        done
+    };
+    let (expected, tasks, _) = with_cache(&[]);
+    let (again, few, _) = with_cache(&[]);
+    assert!(again == expected && few < tasks, "workers execute {few} tasks again, of {tasks}");
+    let (again, tasks, _) = with_cache(&["--cache".to_owned(), cache.clone()]);
+    assert_eq!((again == expected, tasks), (true, 0), "the manager finds all responses");
+}
+
+/// Reads the metrics of a worker, at the address in its log.
+fn metrics(cluster: &Cluster<'_>, worker: &str) -> String {
+    let log = cluster.log(worker);
+    let address = log.split("metrics are at http://").nth(1).and_then(|rest| rest.split('/').next());
+    let mut stream = TcpStream::connect(address.expect("an address")).expect("a worker");
+    write!(stream, "GET /metrics HTTP/1.1\r\nHost: w\r\nConnection: close\r\n\r\n").expect("a request");
+    let mut text = String::new();
+    stream.read_to_string(&mut text).expect("an answer");
+    text
 }
 
 #[test]

@@ -3,6 +3,7 @@
 mod annotations;
 #[cfg(feature = "s3")]
 mod bucket;
+mod caches;
 #[path = "../support/data.rs"]
 mod data;
 #[path = "../support/disk.rs"]
@@ -28,7 +29,7 @@ mod pyramid;
 mod results;
 mod reuse;
 #[cfg(feature = "s3")]
-#[expect(dead_code, clippy::unwrap_used, reason = "it is part of tests of two crates")]
+#[expect(clippy::unwrap_used, reason = "it is part of tests of several packages")]
 #[path = "../../crates/objects/tests/laws/serving.rs"]
 mod serving;
 mod slides;

@@ -142,7 +142,7 @@ impl Handler<StartPlan> for ManagerActor {
     type Result = ();
 
     fn handle(&mut self, StartPlan { id, study }: StartPlan, ctx: &mut Self::Context) {
-        let StudyRequest { study, inputs, observer, replanner, retains_results, done } = study;
+        let StudyRequest { study, inputs, observer, replanner, retains_results, label, done } = study;
         if self.canceled.contains(&id.study) {
             // The receiver may have been dropped.
             let _ = done.send(StudyOutcome { stopped: true, ..StudyOutcome::default() });
@@ -154,6 +154,7 @@ impl Handler<StartPlan> for ManagerActor {
         running.inputs = inputs;
         running.replanner = replanner;
         running.retains_results = retains_results;
+        running.label = label;
         if retains_results {
             self.retained.insert(id.study);
         }

@@ -137,8 +137,12 @@ impl ManagerActor {
         let Some(plan) = self.core.study(study).map(Study::plan) else { return };
         let (stages, durable) = (plan.stages.clone(), plan.durable);
         let min_bytes = self.core.min_bytes(worker, study);
-        let retains_results = self.studies.get(&study).is_some_and(|running| running.retains_results);
-        self.send(worker, &ToWorker::StartStudy { study, stages, min_bytes, durable, retains_results });
+        let running = self.studies.get(&study);
+        let retains_results = running.is_some_and(|running| running.retains_results);
+        let label = running.and_then(|running| running.label.as_deref());
+        let (name, user) = label.map(|label| (label.study.clone(), label.user.clone())).unwrap_or_default();
+        let start = ToWorker::StartStudy { study, stages, min_bytes, durable, retains_results, name, user };
+        self.send(worker, &start);
     }
 
     /// Sends a bucket to a worker. A bucket too large for a frame fails, because the study would wait for it forever.

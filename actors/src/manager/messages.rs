@@ -87,6 +87,7 @@ impl ManagerActor {
             (ToManager::Join { .. }, Some(_)) => self.refuse(id, &"a worker joins once", ctx),
             (_, None) => self.refuse(id, &"a worker must join before other messages", ctx),
         }
+        self.check_costs(ctx);
         self.apply_effects(ctx);
     }
 
@@ -267,6 +268,9 @@ impl ManagerActor {
         let members = &self.member_names;
         (running.observer)(StudyEvent::Done(InstanceReport { worker, lease, instance, end, tasks, members }));
         running.tasks += tasks.len() as u64;
+        if running.cost_checks.count(tasks) {
+            self.replanning.request_cost_check(study);
+        }
     }
 
     /// Ends a connection that violates the protocol.

@@ -50,7 +50,7 @@ pub(super) struct ManagerCounters {
     pub(super) failed: metrics::Counter,
     pub(super) reopened: metrics::Counter,
     wait: metrics::Histogram,
-    pub(super) replans: metrics::Counter,
+    pub(super) replans: [metrics::Counter; 2],
     pub(super) replanned: metrics::Counter,
     pub(super) joins: metrics::Counter,
     pub(super) duplicates: metrics::Counter,
@@ -68,7 +68,7 @@ impl ManagerCounters {
             failed: catalog::INSTANCES_FAILED.with([]),
             reopened: catalog::INSTANCES_REOPENED.with([]),
             wait: catalog::BUCKET_WAIT.with([]),
-            replans: catalog::REPLANS.with([]),
+            replans: ["workers", "costs"].map(|cause| catalog::REPLANS.with([cause])),
             replanned: catalog::REPLANNED_INSTANCES.with([]),
             joins: catalog::WORKER_JOINS.with([]),
             duplicates: catalog::DUPLICATE_WORKERS.with([]),
@@ -81,6 +81,7 @@ impl ManagerCounters {
         for task in tasks {
             match task.done {
                 TaskOutcome::Ran { .. } => &self.executed,
+                TaskOutcome::Skipped => continue,
                 TaskOutcome::Reused(ReuseSource::Dataflow) => &self.reused[0],
                 TaskOutcome::Reused(ReuseSource::Value) => &self.reused[1],
                 TaskOutcome::Reused(ReuseSource::Cache) => &self.reused[2],
@@ -89,6 +90,11 @@ impl ManagerCounters {
             }
             .increment(1);
         }
+    }
+
+    /// Counts a replan.
+    pub(super) fn count_replan(&self, has_new_costs: bool) {
+        self.replans[usize::from(has_new_costs)].increment(1);
     }
 
     pub(super) fn waited(&self, wait: Option<Duration>) {

@@ -1,4 +1,5 @@
-//! Replans: rebuilds buckets from unstarted instances when workers join or leave.
+//! Replans: rebuilds buckets from unstarted instances when workers join or leave, and when measured task costs differ from
+//! those that the buckets were cut with.
 //!
 //! A replan of many instances takes seconds, so it runs on a thread of its own with a snapshot of the study, and the
 //! manager continues to grant. The study merges the new buckets with its state by then.
@@ -13,7 +14,8 @@ use super::ManagerActor;
 use actix::fut::wrap_future;
 use actix::prelude::*;
 use pleach_dispatch::PlanId;
-use pleach_dispatch::study::{NewBuckets, Replanner, Study, StudySnapshot};
+use pleach_dispatch::message::{TaskOutcome, TaskReport};
+use pleach_dispatch::study::{Merged, NewBuckets, Replanner, Study, StudySnapshot};
 use std::collections::{BTreeMap, BTreeSet};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -22,6 +24,10 @@ use tracing::{error, info};
 
 /// Delay before a replan, which collects worker changes: nodes join and leave several at a time.
 const REPLAN_AFTER: Duration = Duration::from_millis(100);
+
+/// Executed tasks of a study until its measured costs are first compared with those of its buckets. The number doubles with
+/// each comparison: a study of a million tasks has 15.
+const FIRST_COST_CHECK: u64 = 32;
 
 /// Name of the threads that replan.
 const REPLAN_THREAD: &str = "pleach-replan";
@@ -39,6 +45,8 @@ pub(super) struct Replanning {
     running: BTreeMap<PlanId, u64>,
     /// Studies to replan again after their running replan.
     again: BTreeSet<PlanId>,
+    /// Study whose measured costs are to be compared, after a report.
+    cost_check: Option<PlanId>,
     started: u64,
     replans: u64,
     moved_instances: u64,
@@ -91,6 +99,11 @@ impl Replanning {
         self.moved_instances += moved_instances as u64;
     }
 
+    /// Requests the comparison of a study's measured costs.
+    pub(super) fn request_cost_check(&mut self, study: PlanId) {
+        self.cost_check = Some(study);
+    }
+
     /// Returns the number of replans so far.
     pub(super) fn replans(&self) -> u64 {
         self.replans
@@ -102,9 +115,37 @@ impl Replanning {
     }
 }
 
+/// Number of tasks of a study that have been executed, and the number at which its costs are compared next.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct CostChecks {
+    executed: u64,
+    next: u64,
+}
+
+impl Default for CostChecks {
+    fn default() -> Self {
+        Self { executed: 0, next: FIRST_COST_CHECK }
+    }
+}
+
+impl CostChecks {
+    /// Counts executed tasks. Returns whether the costs are to be compared.
+    pub(super) fn count(&mut self, tasks: &[TaskReport]) -> bool {
+        let executed = tasks.iter().filter(|task| matches!(task.done, TaskOutcome::Ran { .. })).count();
+        self.executed += executed as u64;
+        let is_due = self.executed >= self.next;
+        while self.executed >= self.next {
+            self.next *= 2;
+        }
+        is_due
+    }
+}
+
 /// Result of a replan on its thread.
 struct Replan {
     replanner: Box<dyn Replanner>,
+    /// The new buckets have measured costs.
+    has_new_costs: bool,
     /// `None` if all instances stay in their bucket.
     new: Option<NewBuckets>,
     /// Time that the replan took on its thread.
@@ -116,11 +157,13 @@ impl Replan {
     fn run(mut replanner: Box<dyn Replanner>, snapshot: &StudySnapshot, slots: u32) -> Self {
         let start = Instant::now();
         let buckets = replanner.replan(snapshot, slots);
+        let ranks = replanner.take_ranks();
+        let has_new_costs = ranks.is_some();
         let new = buckets.and_then(|buckets| {
-            let new = NewBuckets::new(buckets);
+            let new = NewBuckets::new(buckets).map(|new| new.with_ranks(ranks));
             new.inspect_err(|defect| error!("failed to replan: {defect}")).ok()
         });
-        Self { replanner, new, took: start.elapsed() }
+        Self { replanner, has_new_costs, new, took: start.elapsed() }
     }
 }
 
@@ -144,6 +187,15 @@ impl ManagerActor {
             if self.core.study(id).is_some_and(|study: &Study| study.leases() == 0) {
                 self.schedule_replan(id, ctx);
             }
+        }
+    }
+
+    /// Schedules the replan of the study whose costs a report made due, if its buckets are out of balance by them.
+    pub(super) fn check_costs(&mut self, ctx: &mut Context<Self>) {
+        let Some(study) = self.replanning.cost_check.take() else { return };
+        let replanner = self.studies.get(&study).and_then(|running| running.replanner.as_ref());
+        if replanner.is_some_and(|replanner| replanner.has_new_costs()) {
+            self.schedule_replan(study, ctx);
         }
     }
 
@@ -190,26 +242,18 @@ impl ManagerActor {
             drop_elsewhere(replan);
             return;
         }
-        let Replan { replanner, new, took } = replan;
+        let Replan { replanner, has_new_costs, new, took } = replan;
         if let Some(running) = self.studies.get_mut(&id) {
             running.replanner = Some(replanner);
         }
         if let Some(new) = new {
             match self.core.handle_replanned(id, new) {
                 Ok(merged) => {
-                    let (moved, outdated) = (merged.moved, merged.outdated);
+                    // Other costs may leave all instances in their buckets, or arrive after the last grant.
+                    if merged.moved > 0 || !has_new_costs {
+                        self.record_replan(id, &merged, (slots, has_new_costs), took);
+                    }
                     drop_elsewhere(merged.former);
-                    self.replanning.count(moved);
-                    self.counters.replans.increment(1);
-                    self.counters.replanned.increment(moved as u64);
-                    info!(
-                        study = id.study,
-                        instances = moved,
-                        outdated,
-                        slots,
-                        milliseconds = took.as_millis() as u64,
-                        "{id}: replanned for {slots} slots, {moved} instances moved to other buckets"
-                    );
                 }
                 Err(defect) => error!(study = id.study, "failed to replan {id}: {defect}"),
             }
@@ -219,6 +263,28 @@ impl ManagerActor {
         if self.replanning.again.remove(&id) {
             self.schedule_replan(id, ctx);
         }
+    }
+
+    fn record_replan(
+        &mut self,
+        id: PlanId,
+        merged: &Merged,
+        (slots, has_new_costs): (u32, bool),
+        took: Duration,
+    ) {
+        let (moved, outdated) = (merged.moved, merged.outdated);
+        self.replanning.count(moved);
+        self.counters.count_replan(has_new_costs);
+        self.counters.replanned.increment(moved as u64);
+        let costs = if has_new_costs { " and measured task costs" } else { "" };
+        info!(
+            study = id.study,
+            instances = moved,
+            outdated,
+            slots,
+            milliseconds = took.as_millis() as u64,
+            "{id}: replanned for {slots} slots{costs}, {moved} instances moved to other buckets"
+        );
     }
 }
 

@@ -1,6 +1,8 @@
 //! One running study of the manager.
 
 use super::Observer;
+use super::replanning::CostChecks;
+use pleach_cache::StudyLabel;
 use pleach_dispatch::PlanId;
 use pleach_dispatch::manager::Manager;
 use pleach_dispatch::message::InputFile;
@@ -8,6 +10,7 @@ use pleach_dispatch::study::{Replanner, Study, StudyOutcome};
 use pleach_regions::RegionKey;
 use std::collections::HashMap;
 use std::fmt;
+use std::sync::Arc;
 use std::time::Instant;
 use tokio::sync::oneshot;
 use tracing::{Span, info_span};
@@ -22,11 +25,13 @@ pub struct StudyRequest {
     /// Follows the study and gets every report. Workers keep a report until the observer's owner confirms it with
     /// [`RecordDurable`](super::RecordDurable).
     pub observer: Observer,
-    /// Rebuilds buckets when workers join or leave.
+    /// Rebuilds buckets when workers join or leave, and by measured costs.
     pub replanner: Option<Box<dyn Replanner>>,
     /// The study may have a next round. Workers retain task results until the manager sends
     /// [`DropStudyResults`](super::DropStudyResults).
     pub retains_results: bool,
+    /// Label of its entries in workers' task caches.
+    pub label: Option<Arc<StudyLabel>>,
     /// Receives the outcome of the study.
     pub done: oneshot::Sender<StudyOutcome>,
 }
@@ -44,9 +49,11 @@ pub(super) struct RunningStudy {
     pub(super) inputs: HashMap<RegionKey, InputFile>,
     pub(super) replanner: Option<Box<dyn Replanner>>,
     pub(super) retains_results: bool,
+    pub(super) label: Option<Arc<StudyLabel>>,
     pub(super) all_instances: usize,
     /// Tasks reported.
     pub(super) tasks: u64,
+    pub(super) cost_checks: CostChecks,
     /// Results reported, followed by the number of them on disk.
     pub(super) records: u64,
     pub(super) durable: u64,
@@ -73,8 +80,10 @@ impl RunningStudy {
             inputs: HashMap::new(),
             replanner: None,
             retains_results: false,
+            label: None,
             all_instances: core.study(id).map_or(0, Study::unfinished),
             tasks: 0,
+            cost_checks: CostChecks::default(),
             records: 0,
             durable: 0,
             is_halted: false,

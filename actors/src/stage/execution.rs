@@ -1,5 +1,6 @@
 //! One task in execution: its keys, the way it is executed, and all inputs of a run.
 
+use super::guard::PassedRegion;
 use super::live_outputs::RemoteOutput;
 use crate::exchange::{Exchange, HolderError};
 use crate::storage::{GetRegion, RegionUnavailable, StorageActor};
@@ -36,6 +37,8 @@ pub(super) enum Execution {
     },
     /// The outputs are in the result cache.
     Found { outputs: AcquiredOutputs, origin: TaskKey, reused: ReuseSource, ran_for: Option<TaskSource> },
+    /// The guard of the task has decided that it does not run.
+    Skipped { passed: Vec<PassedRegion> },
 }
 
 /// An input of a task.

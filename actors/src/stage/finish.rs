@@ -84,7 +84,7 @@ impl StageActor {
         let instance = self.run.first_instance(call.node).0;
         let started_micros = match done {
             TaskOutcome::Ran { seconds, .. } => started_micros(SystemClock.now(), seconds),
-            TaskOutcome::Reused(_) => 0,
+            TaskOutcome::Reused(_) | TaskOutcome::Skipped => 0,
         };
         let provenance = TaskProvenance { instance, started_micros, source };
         self.ran.push(TaskReport { task, stage, done, cache_seconds, provenance });

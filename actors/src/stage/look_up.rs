@@ -5,6 +5,7 @@
 //! round trip.
 
 use super::execution::{Execution, Fetched, JobResult, RemoteFetches, TaskKeys};
+use super::guard::Flow;
 use super::live_outputs::{RemoteOutput, RemoteTask};
 use super::{StageActor, StageEvent};
 use crate::directory::{LookUpAnswer, LookUpTask, Resolved, ResultChange};
@@ -69,6 +70,10 @@ impl StageActor {
             let under_way = self.resolving.len() + self.claims.len();
             let Some(node) = self.run.unresolved().next().filter(|_| under_way < limit) else { return };
             let call = self.run.request(&self.stage, node);
+            // A task that is skipped, or not decided yet, waits for its slot.
+            if !matches!(self.flow(&call), Ok(Flow::Run)) {
+                return;
+            }
             if self.predict(&call) > AHEAD_SECONDS {
                 return;
             }

@@ -64,6 +64,7 @@ impl StageActor {
             })
             .collect();
         let components = task_cache::components(&*self.operations[call.task], &call.arguments, &inputs?);
-        Some(TaskLookup { cache, key: keys?.key, components, requested: call.requested.clone() })
+        let (requested, label) = (call.requested.clone(), self.around.prior.label.clone());
+        Some(TaskLookup { cache, key: keys?.key, components, requested, label })
     }
 }

@@ -5,6 +5,7 @@ use super::state::Bucket;
 use crate::stage::{InstanceSelection, ResolvedStage, StageActor, StageContext};
 use crate::storage::{ExpectRegions, Prefetch, RegionOrigin, SetPlacement};
 use actix::prelude::*;
+use pleach_cache::PriorResults;
 use pleach_dispatch::message::{BucketWork, InputFile, TaskFailure, ToManager};
 use pleach_dispatch::plan::OutputPlan;
 use pleach_dispatch::{InstanceId, LeaseId, PlanId, WorkerId};
@@ -131,7 +132,7 @@ impl WorkerActor {
             input_identities: Arc::clone(self.tasks.input_identities()),
             estimates: Arc::clone(self.tasks.estimates()),
             costs: Arc::clone(&self.setup.costs),
-            prior: self.setup.prior.clone(),
+            prior: PriorResults { label: self.studies.label(study), ..self.setup.prior.clone() },
             durable: self.durable_by_default(study),
             active_paths: self.setup.resources.active_paths,
             has_time_limit: self.departure.time_limit_flag(),

@@ -6,10 +6,13 @@ use crate::stage::InstanceSelection;
 use crate::storage::{CountRegions, ReleaseRegions, ShareInputs};
 use crate::transport::{Frame, codec};
 use actix::prelude::*;
+use pleach_cache::{Cache, StudyLabel};
 use pleach_dispatch::PlanId;
 use pleach_dispatch::message::ToWorker;
 use pleach_regions::RegionKey;
 use pleach_workflow::{Durability, Stage};
+use std::sync::Arc;
+use std::thread::Builder;
 use std::time::SystemTime;
 use tracing::warn;
 
@@ -38,8 +41,8 @@ impl WorkerActor {
     fn handle_message(&mut self, message: ToWorker, ctx: &mut Context<Self>) {
         match message {
             ToWorker::Welcome { manager } => self.handle_welcome(manager, ctx),
-            ToWorker::StartStudy { study, stages, min_bytes, durable, retains_results } => {
-                self.begin_study(study, &stages, durable);
+            ToWorker::StartStudy { study, stages, min_bytes, durable, retains_results, name, user } => {
+                self.begin_study(study, &stages, durable, (name, user));
                 self.begin_round(study.study, retains_results);
                 self.core.handle_study(study, stages.len() as u32, min_bytes);
             }
@@ -85,20 +88,37 @@ impl WorkerActor {
     }
 
     /// Begins a study: links its operations, and starts to share inputs if all its regions must be durable.
-    fn begin_study(&mut self, study: PlanId, stages: &[Stage], durability: Durability) {
+    fn begin_study(
+        &mut self,
+        study: PlanId,
+        stages: &[Stage],
+        durability: Durability,
+        (name, user): (String, String),
+    ) {
         if durability == Durability::All {
             self.setup.storage.do_send(ShareInputs);
         }
-        // A run in one process reports the warnings of its cache itself.
-        if let Some(cache) = self.setup.prior.cache.clone().filter(|_| self.setup.remote.is_some()) {
-            // Off this thread, which must not wait for the disk: other workers have extended the cache since.
-            self.setup.pool.spawn(move || {
-                cache.refresh(SystemTime::now());
-                cache.take_reports().into_iter().for_each(|report| warn!("--cache: {report}"));
-            });
-        }
+        // Other workers have extended the cache since.
+        self.with_cache(|cache| cache.refresh(SystemTime::now()));
         self.counters.begin(study, stages, &self.setup.registry);
-        self.studies.begin(study, resolve_stages(stages, &self.setup.registry), durability);
+        let label = Arc::new(StudyLabel { study: name, id: Some(study.study), user });
+        // A run in one process knows its label, which is no part of its plans.
+        let label = self.setup.prior.label.clone().unwrap_or(label);
+        self.studies.begin(study, resolve_stages(stages, &self.setup.registry), durability, label);
+    }
+
+    /// Calls the task cache of a worker process, and logs the cache's warnings. A run in one process calls its cache itself.
+    pub(super) fn with_cache(&self, call: impl FnOnce(&Cache) + Send + 'static) {
+        if let Some(cache) = self.setup.prior.cache.clone().filter(|_| self.setup.remote.is_some()) {
+            // Neither this thread nor one that runs tasks may wait for a disk or for the network.
+            let work = move || {
+                call(&cache);
+                cache.take_reports().into_iter().for_each(|report| warn!("--cache: {report}"));
+            };
+            if let Err(error) = Builder::new().name("cache".to_owned()).spawn(work) {
+                warn!("--cache: {error}");
+            }
+        }
     }
 
     /// Releases regions and continues once they are removed. Then it answers the sync `call`.

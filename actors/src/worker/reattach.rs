@@ -5,6 +5,7 @@ use super::setup::WorkerEvent;
 use crate::stage::InstanceSelection;
 use crate::transport::{Incoming, Link};
 use actix::prelude::*;
+use pleach_cache::Cache;
 use pleach_dispatch::message::{ReattachState, StudyReattach, ToManager};
 use pleach_dispatch::{InstanceId, LeaseId, PlanId};
 use pleach_regions::RegionKey;
@@ -124,6 +125,8 @@ impl WorkerActor {
         // Revoked first, because without their regions the buckets would report missing inputs.
         self.running.leases_of(study).into_iter().for_each(|lease| self.revoke(lease, ctx));
         self.counters.end(study);
+        // The next study may run on other workers.
+        self.with_cache(Cache::flush);
         let regions = self.studies.end(study);
         if !regions.is_empty() {
             self.release(regions, None, ctx);

@@ -258,6 +258,7 @@ fn stage(operations: &[&str], origins: &[InputOrigin]) -> Stage {
             arguments: vec![number],
             reads: std::iter::once(first).chain(second).collect(),
             writes: vec![region(format!("{operation}{number}"), element)],
+            guard: None,
         }
     };
     let input = |(number, &origin): (usize, &InputOrigin)| StageInput {

@@ -141,6 +141,7 @@ pub(crate) fn stage(name: &str, tasks: usize, origin: InputOrigin) -> Stage {
             _ => TaskInput::Task { task: number - 1, output: 0 },
         }],
         writes: vec![region(&format!("{name}{number}"))],
+        guard: None,
     };
     Stage {
         name: name.to_owned(),

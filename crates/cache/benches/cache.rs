@@ -22,7 +22,7 @@ fn trace(number: u32) -> (CacheKey, Trace) {
     };
     let mask = DataRegion::Mask(Raster::filled(4096, 4096, 1, 0).expect("a shape"));
     let outputs = vec![Output::new(&mask, digest(2)), Output::new(&mask, digest(3))];
-    (components.key(), Trace { outputs, seconds: 0.65, components })
+    (components.key(), Trace { outputs, seconds: 0.65, components, label: None })
 }
 
 /// Returns a mask of discs on a grid, with about as many edges as nuclei have. Each `number` yields another mask.
@@ -48,7 +48,7 @@ fn image(number: u32, side_px: u32) -> DataRegion {
 
 fn open(path: &Path) -> Cache {
     let now = SystemTime::UNIX_EPOCH + Duration::from_secs(1_700_000_000);
-    Cache::open(path, Limits { bytes: 8 << 30, age: None }, now).expect("a new folder")
+    Cache::open(path, Limits { bytes: 8 << 30, ..Limits::default() }, now).expect("a new folder")
 }
 
 fn traces(criterion: &mut Criterion) {
@@ -99,7 +99,7 @@ fn blobs(criterion: &mut Criterion) {
             let id = |what: &str| BenchmarkId::new(format!("{what} {name}"), format!("{megapixels} Mpx"));
             let store = |(folder, cache): (tempfile::TempDir, Cache)| {
                 for (digest, region) in digests.iter().zip(&regions) {
-                    assert_eq!(cache.store(digest, region), pleach_cache::InsertOutcome::New);
+                    assert_eq!(cache.store(digest, region, ""), pleach_cache::InsertOutcome::New);
                 }
                 (folder, cache)
             };

@@ -1,16 +1,18 @@
 //! Compaction: merges small segments. Every run of a study leaves a segment, and 100 short studies should not leave 100 open
-//! files.
+//! files. Segments of one user are merged with each other only, so that each counts against one quota.
 //!
 //! Duplicate and buried records are not copied. Copies are synced before the originals are removed. This is the only place
 //! where the cache waits for an fsync.
 
-use crate::eviction::make_room;
+use crate::eviction::{Limits, Room, SpaceRequest, make_room};
 use crate::folder::Folder;
 use crate::index::Index;
+use crate::label::UserTag;
 use crate::record::HEADER_BYTES;
 use crate::segment::{RecordLocation, START, Segment};
-use crate::writer::{Writer, new_segment};
+use crate::writer::new_segment;
 use pleach_files::OpenFile;
+use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 
@@ -26,19 +28,39 @@ pub(crate) struct SealedSegment {
     pub(crate) number: u64,
     pub(crate) bytes: u64,
     pub(crate) used_seconds: u64,
+    pub(crate) user: UserTag,
 }
 
-/// Merges the small segments among `closed` if there are many and their entries have space. Returns the segments evicted for
-/// that. The caller holds the folder lock.
+/// Merges the small segments of each user among `closed` if there are many and their entries have space. Returns the
+/// segments evicted for that. The caller holds the folder lock.
 pub(crate) fn merge(
     folder: &Folder,
     lock: &dyn OpenFile,
-    limit_bytes: u64,
+    limits: Limits,
     index: &mut Index,
     closed: Vec<SealedSegment>,
     now_seconds: u64,
 ) -> io::Result<Vec<u64>> {
-    let segment_bytes = Writer::segment_bytes(limit_bytes);
+    let mut of_users: BTreeMap<UserTag, Vec<SealedSegment>> = BTreeMap::new();
+    closed.into_iter().for_each(|segment| of_users.entry(segment.user).or_default().push(segment));
+    let mut all_evicted = Vec::new();
+    for (user, mut closed) in of_users {
+        // Making space for the segments of one user may have evicted those of another.
+        closed.retain(|segment| !all_evicted.contains(&segment.number));
+        all_evicted.extend(merge_of_user(folder, lock, limits, index, closed, (user, now_seconds))?);
+    }
+    Ok(all_evicted)
+}
+
+fn merge_of_user(
+    folder: &Folder,
+    lock: &dyn OpenFile,
+    limits: Limits,
+    index: &mut Index,
+    closed: Vec<SealedSegment>,
+    (user, now_seconds): (UserTag, u64),
+) -> io::Result<Vec<u64>> {
+    let (segment_bytes, limit_bytes) = (limits.segment_bytes(user), limits.bytes);
     let mut sources: Vec<SealedSegment> =
         closed.into_iter().filter(|segment| segment.bytes < segment_bytes / SMALL_PART).collect();
     if sources.len() < SMALL_SEGMENTS {
@@ -53,13 +75,16 @@ pub(crate) fn merge(
         bytes <= segment_bytes
     });
     let bytes = START + sources.iter().map(|segment| segment.bytes).sum::<u64>();
-    let Some(evicted) = make_room(folder, bytes, limit_bytes, now_seconds)? else { return Ok(Vec::new()) };
+    // Without the quota: the copies exceed it only until their originals are removed.
+    let request = SpaceRequest { extra_bytes: bytes, limit_bytes, quota: None, now_seconds };
+    let Room::Made(evicted) = make_room(folder, request)? else { return Ok(Vec::new()) };
+    let evicted = evicted.numbers;
     evicted.iter().for_each(|number| index.forget(*number));
     // Making space may evict the sources themselves.
     sources.retain(|segment| !evicted.contains(&segment.number));
     let used_seconds = sources.iter().map(|segment| segment.used_seconds).max().unwrap_or(now_seconds);
 
-    let target = Arc::new(new_segment(folder, lock, bytes, used_seconds)?);
+    let target = Arc::new(new_segment(folder, lock, bytes, (user, used_seconds))?);
     let mut end = START;
     for source in &sources {
         let Some((segment, _)) = index.indexed(source.number) else { continue };

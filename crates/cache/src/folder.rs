@@ -21,11 +21,19 @@ const MARKER_NAME: &str = "FORMAT";
 /// Name of the marker while it is written.
 const MARKER_PART_NAME: &str = "FORMAT.part";
 const LOCK_NAME: &str = "lock";
+
+/// File of operation costs, which `pleach run` keeps beside the segments. A full disk may leave it without a marker.
+const COSTS_NAME: &str = "costs";
+
 const SEGMENT_SUFFIX: &str = ".segment";
 
 /// The marker of this version. The number is raised when anything on disk changes its meaning: segments, records, traces,
 /// encodings of regions, digests, or the components of keys.
-const MARKER: &str = "pleach cache 1";
+const MARKER: &str = "pleach cache 2";
+
+/// Marker of the format without users in segment heads and labels in traces. All else is equal, so such a folder is read as it
+/// is. Its first writer replaces the marker, since programs of that format would drop labeled traces.
+const EARLIER_MARKER: &str = "pleach cache 1";
 
 /// Longer than any marker. Of a foreign file, at most these bytes are read and shown.
 const MARKER_LIMIT_BYTES: usize = 64;
@@ -73,8 +81,9 @@ impl Folder {
         let found = if marker { folder.marker().map_err(refuse)? } else { String::new() };
         // An unfinished marker of a killed writer belongs to a folder without segments.
         let unfinished = MARKER.starts_with(&found) && !names.iter().any(|name| number(name).is_some());
-        let ours = |name: &String| [MARKER_NAME, MARKER_PART_NAME, LOCK_NAME].contains(&name.as_str());
-        if found == MARKER || (unfinished && names.iter().all(ours)) {
+        let ours =
+            |name: &String| [MARKER_NAME, MARKER_PART_NAME, LOCK_NAME, COSTS_NAME].contains(&name.as_str());
+        if found == MARKER || found == EARLIER_MARKER || (unfinished && names.iter().all(ours)) {
             Ok(folder)
         } else if marker && !found.is_empty() {
             Err(CacheError::Version { path: path.to_owned(), found, allowed: MARKER })
@@ -101,7 +110,7 @@ impl Folder {
         }
         let is_marked = match self.open(MARKER_NAME, OpenMode::Read) {
             // The newline behind the marker shows that it is complete.
-            Ok(marker) if marker.length()? > MARKER.len() as u64 => {
+            Ok(marker) if marker.length()? > MARKER.len() as u64 && self.marker()? == MARKER => {
                 // The process that wrote the marker may have been killed before this sync.
                 marker.sync()?;
                 self.files.sync_folder(&self.path)?;
@@ -146,7 +155,7 @@ impl Folder {
 
     /// Waits for the folder lock. A process must not request it twice at a time through one file.
     pub(crate) fn lock(lock: &dyn OpenFile) -> io::Result<FolderLock<'_>> {
-        lock.lock()?;
+        lock.lock().map_err(without_locks)?;
         Ok(FolderLock(lock))
     }
 
@@ -193,6 +202,16 @@ impl Folder {
     }
 }
 
+/// Names the cause of errors that file systems without locks return: `ENOLCK`, `ENOSYS` and `EOPNOTSUPP` of Linux.
+fn without_locks(error: io::Error) -> io::Error {
+    match error.raw_os_error() {
+        Some(37 | 38 | 95) => {
+            io::Error::new(io::ErrorKind::Unsupported, format!("its file system has no file locks ({error})"))
+        }
+        _ => error,
+    }
+}
+
 /// Returns the file name of a segment.
 pub(crate) fn name(number: u64) -> String {
     format!("{number:012x}{SEGMENT_SUFFIX}")
@@ -220,27 +239,40 @@ mod tests {
         let parent = tempfile::tempdir().unwrap();
         let path = parent.path().join("a/b");
         find(&path).unwrap().prepare().unwrap();
-        assert_eq!(fs::read_to_string(path.join("FORMAT")).unwrap(), "pleach cache 1\n");
+        assert_eq!(fs::read_to_string(path.join("FORMAT")).unwrap(), "pleach cache 2\n");
         assert!(find(&path).is_ok());
     }
 
     #[test]
     fn a_marker_that_was_being_written_is_finished() {
         let folder = tempfile::tempdir().unwrap();
-        for unfinished in ["", "pleach", "pleach cache 1"] {
+        for unfinished in ["", "pleach", "pleach cache 2"] {
             fs::write(folder.path().join("FORMAT"), unfinished).unwrap();
             find(folder.path()).unwrap().prepare().unwrap();
-            assert_eq!(fs::read_to_string(folder.path().join("FORMAT")).unwrap(), "pleach cache 1\n");
+            assert_eq!(fs::read_to_string(folder.path().join("FORMAT")).unwrap(), "pleach cache 2\n");
         }
+    }
+
+    #[test]
+    fn folder_of_format_1_is_read_and_marked_by_its_first_writer() {
+        let folder = tempfile::tempdir().unwrap();
+        let marker = folder.path().join("FORMAT");
+        fs::write(&marker, "pleach cache 1\n").unwrap();
+        fs::write(folder.path().join(name(1)), "").unwrap();
+        let read = Folder::find(Arc::new(OsFileSystem), folder.path(), false).unwrap();
+        assert_eq!(read.numbers().unwrap(), [1]);
+        assert_eq!(fs::read_to_string(&marker).unwrap(), "pleach cache 1\n");
+        find(folder.path()).unwrap().prepare().unwrap();
+        assert_eq!(fs::read_to_string(&marker).unwrap(), "pleach cache 2\n");
     }
 
     #[test]
     fn another_version_and_another_folder_are_refused_by_name() {
         let folder = tempfile::tempdir().unwrap();
         let shown = folder.path().display();
-        fs::write(folder.path().join("FORMAT"), "pleach cache 2\nmore").unwrap();
+        fs::write(folder.path().join("FORMAT"), "pleach cache 3\nmore").unwrap();
         let expected = format!(
-            "open the cache {shown}: FORMAT is \"pleach cache 2\"; \"pleach cache 1\" is allowed; name \
+            "open the cache {shown}: FORMAT is \"pleach cache 3\"; \"pleach cache 2\" is allowed; name \
              another folder"
         );
         assert_eq!(find(folder.path()).unwrap_err(), expected);

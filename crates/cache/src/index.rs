@@ -92,9 +92,9 @@ impl Index {
         }
     }
 
-    /// Returns the traces of an operation in no particular order.
-    pub(crate) fn of_operation(&self, tag: u64) -> Vec<([u8; 32], RecordLocation)> {
-        let of_tag = self.traces.iter().filter(|(_, place)| place.tag == tag);
+    /// Returns the traces, or those of an operation, in no particular order.
+    pub(crate) fn traces(&self, tag: Option<u64>) -> Vec<([u8; 32], RecordLocation)> {
+        let of_tag = self.traces.iter().filter(|(_, place)| tag.is_none_or(|tag| place.tag == tag));
         of_tag.map(|(key, place)| (*key, *place)).collect()
     }
 

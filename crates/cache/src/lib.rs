@@ -3,7 +3,8 @@
 //! The cache holds two kinds of entries:
 //!
 //! - a [`Trace`] under the [`CacheKey`] of a task instance: the content of its outputs (digest, bytes, small ones whole),
-//!   its run time, and the [`KeyComponents`] of its key, which explain a cache miss ([`Cache::nearest`]);
+//!   its run time, the [`KeyComponents`] of its key, which explain a cache miss ([`Cache::nearest`]), and the study and user
+//!   that it was made for ([`StudyLabel`]), for searches ([`Cache::search`]) and quotas;
 //! - a *blob*: a data region under the digest of its content.
 //!
 //! Traces alone lead from the digests of tiles to responses without reading an image. Blobs let a study continue where
@@ -15,7 +16,8 @@
 //!
 //! Any number of processes may use one folder at a time (`folder.rs` describes the locking). Modules, bottom up:
 //! `pleach-files` (file system interface), `record.rs`, `segment.rs`, `folder.rs`, `index.rs` (locations of entries),
-//! `writer.rs` and `eviction.rs` (new entries and eviction for them), `open.rs`, `cache.rs`.
+//! `writer.rs` and `eviction.rs` (new entries and eviction for them), `open.rs`, `cache.rs`. A cache may be in object storage
+//! instead (`cache/in_objects.rs`).
 //!
 //! ```
 //! use pleach_cache::{Cache, KeyComponents, Limits, Output, Trace};
@@ -23,7 +25,7 @@
 //! use std::time::SystemTime;
 //!
 //! # let folder = tempfile::tempdir()?;
-//! let limits = Limits { bytes: 1 << 30, age: None };
+//! let limits = Limits { bytes: 1 << 30, ..Limits::default() };
 //! let cache = Cache::open(folder.path(), limits, SystemTime::UNIX_EPOCH)?;
 //! let components = KeyComponents {
 //!     operation: "nuclei.candidate-area".to_owned(),
@@ -34,8 +36,8 @@
 //! let mask = DataRegion::Mask(Raster::filled(64, 64, 1, 255)?);
 //! let digest = mask.digest();
 //! let outputs = vec![Output::new(&mask, digest)];
-//! cache.insert(components.key(), &Trace { outputs, seconds: 0.33, components: components.clone() });
-//! cache.store(&digest, &mask);
+//! cache.insert(components.key(), &Trace { outputs, seconds: 0.33, components: components.clone(), label: None });
+//! cache.store(&digest, &mask, "alice");
 //!
 //! let known = cache.lookup(&components.key()).expect("it has just been stored");
 //! assert_eq!(known.outputs[0].digest, digest);
@@ -53,7 +55,7 @@ mod eviction;
 mod folder;
 mod index;
 mod key;
-mod nearest;
+mod label;
 mod open;
 mod record;
 mod segment;
@@ -63,10 +65,11 @@ mod writer;
 
 pub use pleach_files as files;
 
-pub use cache::{Cache, InsertOutcome, PriorResults};
+pub use cache::{Cache, Difference, Entry, InsertOutcome, Nearest, ObjectInfo, Objects, PriorResults, Query};
 pub use error::CacheError;
+pub use eviction::Limits;
 pub use key::{CacheKey, KeyComponents};
-pub use nearest::{Difference, Nearest};
-pub use open::{Access, Limits};
+pub use label::StudyLabel;
+pub use open::Access;
 pub use stats::{CacheStats, CacheWarning};
 pub use trace::{INLINE_LIMIT_BYTES, Output, Trace};

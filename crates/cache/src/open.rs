@@ -5,7 +5,7 @@
 use crate::Cache;
 use crate::compaction::{SealedSegment, merge};
 use crate::error::CacheError;
-use crate::eviction::{is_expired, make_room};
+use crate::eviction::{Limits, Room, SpaceRequest, is_expired, make_room};
 use crate::folder::{self, Folder};
 use crate::index::Index;
 use crate::segment::{START, ScanEnd, Segment, SegmentHead};
@@ -15,17 +15,7 @@ use pleach_files::{FileSystem, OpenFile, OsFileSystem};
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
-
-/// Limits of a cache.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
-    /// Maximum size of all files in the folder, including preallocated space of running processes.
-    pub bytes: u64,
-    /// Maximum age of unused entries. `None` keeps them forever. It is checked per segment when a cache is opened: an entry
-    /// lives as long as any entry of its segment is used.
-    pub age: Option<Duration>,
-}
+use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Access mode of a cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,8 +78,8 @@ impl Cache {
                 opened.read(&folder, number);
             }
         }
-        let writer = lock.map(|lock| Writer::new(folder.clone(), lock, limits.bytes));
-        Ok(Self::new(folder, opened, writer, now_seconds))
+        let writer = lock.map(|lock| Writer::new(folder.clone(), lock, limits));
+        Ok(Self::new(folder, opened, writer, limits.user_bytes, now_seconds))
     }
 }
 
@@ -121,12 +111,14 @@ impl OpenedCache {
                 Err(error) => self.unreadable(number, &error),
             }
         }
-        if let Some(evicted) = make_room(folder, 0, limits.bytes, now_seconds)? {
+        let request = SpaceRequest { extra_bytes: 0, limit_bytes: limits.bytes, quota: None, now_seconds };
+        if let Room::Made(evicted) = make_room(folder, request)? {
+            let evicted = evicted.numbers;
             evicted.iter().for_each(|number| self.index.forget(*number));
             closed.retain(|segment| !evicted.contains(&segment.number));
             self.evicted += evicted.len() as u64;
         }
-        self.evicted += merge(folder, lock, limits.bytes, &mut self.index, closed, now_seconds)?.len() as u64;
+        self.evicted += merge(folder, lock, limits, &mut self.index, closed, now_seconds)?.len() as u64;
         Ok(())
     }
 
@@ -144,10 +136,12 @@ impl OpenedCache {
             index_records(&mut self.index, &Arc::new(segment), START)?;
             return Ok(None);
         }
-        let used_seconds = match segment.beginning()? {
-            SegmentHead::Segment { used_seconds } if !is_expired(used_seconds, now_seconds, limits.age) => {
+        let (user, used_seconds) = match segment.beginning()? {
+            SegmentHead::Segment { user, used_seconds }
+                if !is_expired(used_seconds, now_seconds, limits.age) =>
+            {
                 // A time in the future would protect the segment from eviction.
-                used_seconds.min(now_seconds)
+                (user, used_seconds.min(now_seconds))
             }
             beginning => {
                 match beginning {
@@ -181,7 +175,7 @@ impl OpenedCache {
         }
         // `make_room` evicts only segments whose lock it gets.
         segment.file.unlock()?;
-        Ok(Some(SealedSegment { number, bytes: end, used_seconds }))
+        Ok(Some(SealedSegment { number, bytes: end, used_seconds, user }))
     }
 
     /// Reads a segment without changing it.

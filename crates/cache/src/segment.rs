@@ -1,10 +1,11 @@
 //! Segment: an append-only file of records, written by one process and read by all.
 //!
-//! The file begins with 32 bytes: magic and version (4 bytes each), then at offset 16 the time of the last use of an entry
-//! in seconds since 1970. That time only determines the eviction order, so it is updated in place and has no checksum. Zeros
+//! The file begins with 32 bytes: magic and version (4 bytes each), at offset 8 the user whose entries it holds, and at
+//! offset 16 the time of the last use of an entry in seconds since 1970. That time only determines the eviction order, so it is updated in place and has no checksum. Zeros
 //! may follow the last record: preallocated space of the writer. The caller decides which process may write, truncate and
 //! remove segments.
 
+use crate::label::UserTag;
 use crate::record::{self, HEADER_BYTES, Header, RecordState};
 use pleach_files::OpenFile;
 use std::io;
@@ -15,6 +16,9 @@ pub(crate) const START: u64 = 32;
 
 const MAGIC: [u8; 4] = *b"PLSG";
 const VERSION: u32 = 1;
+
+/// Offset of the user. Format 1 has zeros there: the unknown user.
+const USER: usize = 8;
 
 /// Offset of the time of last use.
 const USED: u64 = 16;
@@ -48,6 +52,8 @@ pub(crate) struct RecordLocation {
 pub(crate) enum SegmentHead {
     /// A valid header.
     Segment {
+        /// User of its entries.
+        user: UserTag,
         /// Time of the last use of an entry, in seconds since 1970.
         used_seconds: u64,
     },
@@ -75,10 +81,11 @@ impl Segment {
     }
 
     /// Writes the file header.
-    pub(crate) fn begin(&self, used_seconds: u64) -> io::Result<()> {
+    pub(crate) fn begin(&self, user: UserTag, used_seconds: u64) -> io::Result<()> {
         let mut bytes = [0; START as usize];
         bytes[..4].copy_from_slice(&MAGIC);
         bytes[4..8].copy_from_slice(&VERSION.to_le_bytes());
+        bytes[USER..][..8].copy_from_slice(&user.0.to_le_bytes());
         bytes[16..24].copy_from_slice(&used_seconds.to_le_bytes());
         self.touched_seconds.store(used_seconds, Ordering::Relaxed);
         self.file.write_at(&bytes, 0)
@@ -94,9 +101,12 @@ impl Segment {
         if bytes[..4] != MAGIC || bytes[4..8] != VERSION.to_le_bytes() {
             return Ok(SegmentHead::Broken);
         }
-        let mut used = [0; 8];
-        used.copy_from_slice(&bytes[USED as usize..][..8]);
-        Ok(SegmentHead::Segment { used_seconds: u64::from_le_bytes(used) })
+        let number = |offset: usize| {
+            let mut number = [0; 8];
+            number.copy_from_slice(&bytes[offset..][..8]);
+            u64::from_le_bytes(number)
+        };
+        Ok(SegmentHead::Segment { user: UserTag(number(USER)), used_seconds: number(USED as usize) })
     }
 
     /// Records that an entry is used now, with one write per value of `now_seconds`. A failed write only affects the
@@ -205,7 +215,7 @@ mod tests {
     fn segment(folder: &tempfile::TempDir) -> Segment {
         let file = OsFileSystem.open_random_access(&folder.path().join("segment"), OpenMode::Create).unwrap();
         let segment = Segment::new(3, file, true);
-        segment.begin(100).unwrap();
+        segment.begin(UserTag(7), 100).unwrap();
         segment
     }
 
@@ -271,9 +281,15 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let segment = segment(&folder);
         segment.touch(90);
-        assert_eq!(segment.beginning().unwrap(), SegmentHead::Segment { used_seconds: 100 });
+        assert_eq!(
+            segment.beginning().unwrap(),
+            SegmentHead::Segment { user: UserTag(7), used_seconds: 100 }
+        );
         segment.touch(110);
-        assert_eq!(segment.beginning().unwrap(), SegmentHead::Segment { used_seconds: 110 });
+        assert_eq!(
+            segment.beginning().unwrap(),
+            SegmentHead::Segment { user: UserTag(7), used_seconds: 110 }
+        );
         segment.file.write_at(b"?", 0).unwrap();
         assert_eq!(segment.beginning().unwrap(), SegmentHead::Broken);
         segment.file.set_length(0).unwrap();

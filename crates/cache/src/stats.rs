@@ -2,6 +2,7 @@
 //!
 //! The caller displays them.
 
+use std::collections::HashSet;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -12,6 +13,28 @@ pub enum CacheWarning {
     NotWritable {
         /// The system error.
         reason: String,
+    },
+    /// A request to object storage failed. Until the next refresh, regions are missing and no entries are stored.
+    Unreachable {
+        /// The error.
+        reason: String,
+    },
+    /// A bundle of traces is corrupt from some record on.
+    CorruptBundle {
+        /// Name of the object.
+        name: String,
+    },
+    /// A region in object storage is corrupt and has been removed.
+    CorruptObject {
+        /// Name of the object.
+        name: String,
+    },
+    /// A user's entries have reached the quota. Reported once for each user.
+    QuotaReached {
+        /// The user.
+        user: String,
+        /// The quota.
+        quota_bytes: u64,
     },
     /// Storing has stopped. Lookups continue.
     Stopped {
@@ -52,6 +75,16 @@ impl fmt::Display for CacheWarning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NotWritable { reason } => write!(f, "the cache is read-only: {reason}"),
+            Self::Unreachable { reason } => {
+                write!(f, "the cache is not used until the next study: {reason}")
+            }
+            Self::CorruptBundle { name } => write!(f, "{name}: corrupt, its traces are read up to there"),
+            Self::CorruptObject { name } => write!(f, "{name}: corrupt region removed"),
+            Self::QuotaReached { user, quota_bytes } => write!(
+                f,
+                "the entries of {user} have reached the quota of {quota_bytes} bytes; new ones replace those that {user} \
+                 has not used for longest"
+            ),
             Self::Stopped { reason } => write!(f, "the cache has stopped storing: {reason}"),
             Self::Cut { segment, kept_bytes, dropped_bytes } => {
                 write!(
@@ -74,17 +107,26 @@ const REPORTS_KEPT: usize = 100;
 
 /// Warnings not yet taken by the caller.
 #[derive(Debug, Default)]
-pub(crate) struct CacheWarnings(Vec<CacheWarning>);
+pub(crate) struct CacheWarnings {
+    pending: Vec<CacheWarning>,
+    /// Users whose quota has been reported.
+    of_quota: HashSet<String>,
+}
 
 impl CacheWarnings {
     pub(crate) fn add(&mut self, report: CacheWarning) {
-        if self.0.len() < REPORTS_KEPT {
-            self.0.push(report);
+        if let CacheWarning::QuotaReached { user, .. } = &report
+            && !self.of_quota.insert(user.clone())
+        {
+            return;
+        }
+        if self.pending.len() < REPORTS_KEPT {
+            self.pending.push(report);
         }
     }
 
     pub(crate) fn take(&mut self) -> Vec<CacheWarning> {
-        std::mem::take(&mut self.0)
+        std::mem::take(&mut self.pending)
     }
 }
 
@@ -113,6 +155,8 @@ pub struct CacheStats {
     pub corrupt: u64,
     /// Segments evicted for space or age.
     pub evicted: u64,
+    /// Bytes of those evicted for a user's quota.
+    pub quota_evicted_bytes: u64,
 }
 
 /// The live counters. Relaxed, since they imply no memory ordering.
@@ -125,6 +169,7 @@ pub(crate) struct CacheCounters {
     pub(crate) not_stored: AtomicU64,
     pub(crate) corrupt: AtomicU64,
     pub(crate) evicted: AtomicU64,
+    pub(crate) quota_evicted_bytes: AtomicU64,
 }
 
 /// Adds to a counter.
@@ -144,6 +189,7 @@ impl CacheCounters {
             not_stored: read(&self.not_stored),
             corrupt: read(&self.corrupt),
             evicted: read(&self.evicted),
+            quota_evicted_bytes: read(&self.quota_evicted_bytes),
             ..CacheStats::default()
         }
     }

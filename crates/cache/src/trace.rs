@@ -4,7 +4,7 @@
 
 mod layout;
 
-use crate::KeyComponents;
+use crate::{KeyComponents, StudyLabel};
 use pleach_regions::{DataRegion, Digest};
 
 /// 4 KiB: maximum encoded size of an output inside the trace. Tables of metrics take a few hundred bytes, and a separate
@@ -49,6 +49,8 @@ pub struct Trace {
     pub seconds: f64,
     /// The components of its key.
     pub components: KeyComponents,
+    /// Study and user that it was made for. `None` in folders of earlier versions.
+    pub label: Option<StudyLabel>,
 }
 
 #[cfg(test)]

@@ -48,9 +48,14 @@ impl CostModel {
         arguments: &[Value],
         pixels: u64,
     ) -> Option<f64> {
+        self.learned_ratio(operation, arguments).map(|ratio| operation.cost_seconds(pixels) * ratio)
+    }
+
+    /// As [`ratio`](Self::ratio), but returns `None` until the ratio has been learned from several runs.
+    #[must_use]
+    pub fn learned_ratio(&self, operation: &dyn Operation, arguments: &[Value]) -> Option<f64> {
         let seen = classes(operation, arguments).find_map(|class| self.0.get(&class));
-        let known = seen.filter(|seen| seen.runs >= SEVERAL);
-        known.map(|seen| operation.cost_seconds(pixels) * seen.ratio)
+        seen.filter(|seen| seen.runs >= SEVERAL).map(|seen| seen.ratio)
     }
 
     /// Returns the predicted ratio of measured to declared seconds. 1 for operations without a run.
@@ -112,11 +117,19 @@ impl CostModel {
     }
 }
 
+/// Returns the arguments of a run for the parameters with few values. The model predicts the same ratio for all runs of an
+/// operation with the same of these.
+pub fn few_values<'a>(
+    operation: &'a dyn Operation,
+    arguments: &'a [Value],
+) -> impl Iterator<Item = &'a Value> {
+    let few = operation.arguments().iter().zip(arguments);
+    few.filter(|(argument, _)| matches!(argument.accepts, Accepts::OneOf(_))).map(|(_, value)| value)
+}
+
 /// Returns the keys under which a run is learned: the values of its parameters with few values, if any, and all runs.
 fn classes(operation: &dyn Operation, arguments: &[Value]) -> impl Iterator<Item = Class> {
-    let few = operation.arguments().iter().zip(arguments);
-    let few = few.filter(|(argument, _)| matches!(argument.accepts, Accepts::OneOf(_)));
-    let values: Vec<String> = few.map(|(_, value)| value.to_string()).collect();
+    let values: Vec<String> = few_values(operation, arguments).map(ToString::to_string).collect();
     let class =
         |values| Class { operation: operation.name().to_owned(), version: operation.version(), values };
     let apart = (!values.is_empty()).then(|| class(values));

@@ -183,6 +183,10 @@ pub enum ToWorker {
         durable: Durability,
         /// Another round of the same study may follow: task results are retained for it, within the memory limit.
         retains_results: bool,
+        /// Name of the study. Its worker labels entries of the task cache with it and with the user.
+        name: String,
+        /// User that submitted it. Empty if unknown.
+        user: String,
     },
     /// A bucket to execute.
     Assign {
@@ -437,6 +441,8 @@ pub enum TaskOutcome {
     },
     /// Its outputs were available from an earlier execution.
     Reused(ReuseSource),
+    /// Its guard decided that it does not run.
+    Skipped,
 }
 
 /// Source of a reused task's outputs.

@@ -1,9 +1,12 @@
 //! The execution plan: stage instances, their parents, and the buckets they are merged into.
 
+mod instances;
+
 use crate::memory_model::MinimumMemory;
 use crate::{BucketId, InstanceId};
+pub use instances::{InstancePlan, InstancePlans, PlannedInstance};
 use pleach_regions::RegionKey;
-use pleach_workflow::{Durability, Stage, Value};
+use pleach_workflow::{Durability, Stage};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use thiserror::Error;
@@ -15,7 +18,7 @@ pub struct ExecutionPlan {
     /// The stages of the workflow.
     pub stages: Vec<Stage>,
     /// Stage instances, by id.
-    pub instances: Vec<InstancePlan>,
+    pub instances: InstancePlans,
     /// Buckets, by id: every instance is in exactly one. Among the ready buckets of one stage, the first is granted
     /// first.
     pub buckets: Vec<BucketPlan>,
@@ -56,33 +59,6 @@ impl ReuseScope {
             Self::Dataflow => "dataflow",
             Self::Value => "value",
         }
-    }
-}
-
-/// One stage instance.
-#[derive(Clone, Debug)]
-pub struct InstancePlan {
-    /// Index into [`ExecutionPlan::stages`].
-    pub stage: usize,
-    /// Values of the stage's parameters, in the order of [`Stage::parameters`].
-    pub parameters: Vec<Value>,
-    /// Keys of the stage's inputs, in its order.
-    pub inputs: Vec<RegionKey>,
-    /// The stage's outputs, in its order.
-    pub outputs: Vec<OutputPlan>,
-    /// Instances whose outputs this one reads, each once.
-    pub parents: Vec<InstanceId>,
-}
-
-impl InstancePlan {
-    /// Returns the regions that must stay until the instance is final: its inputs and its stored outputs. Each occurs
-    /// once, even if a stage reads it through two inputs.
-    pub(crate) fn used(&self) -> Vec<RegionKey> {
-        let stored = self.outputs.iter().filter(|output| output.stored).map(|output| output.key);
-        let mut keys: Vec<RegionKey> = self.inputs.iter().copied().chain(stored).collect();
-        keys.sort_unstable();
-        keys.dedup();
-        keys
     }
 }
 
@@ -135,7 +111,7 @@ impl ExecutionPlan {
             let over =
                 if reports { finished.contains(&InstanceId(number as u32)) } else { has_children[number] };
             open[number] = !over || has_open_children[number];
-            for parent in &instance.parents {
+            for parent in instance.parents {
                 has_children[parent.index()] = true;
                 has_open_children[parent.index()] |= open[number];
             }
@@ -152,7 +128,7 @@ impl ExecutionPlan {
         for (bucket, plan) in (0u32..).map(BucketId).zip(&self.buckets) {
             let mut stage = None;
             for &id in &plan.instances {
-                let instance = self.instances.get(id.index()).ok_or(PlanError::Dangling(id))?;
+                let instance = self.instances.get(id).ok_or(PlanError::Dangling(id))?;
                 if *stage.get_or_insert(instance.stage) != instance.stage {
                     return Err(PlanError::BadBucket(bucket));
                 }
@@ -168,14 +144,14 @@ impl ExecutionPlan {
         for (id, bucket) in (0u32..).map(InstanceId).zip(bucket_of) {
             buckets.push(bucket.ok_or(PlanError::NotInOneBucket(id))?);
         }
-        for (id, instance) in (0u32..).map(InstanceId).zip(&self.instances) {
+        for (id, instance) in self.instances.enumerate() {
             let stage = self.stages.get(instance.stage).ok_or(PlanError::Dangling(id))?;
             let shapes = (stage.parameters.len(), stage.inputs.len(), stage.outputs.len());
-            if shapes != (instance.parameters.len(), instance.inputs.len(), instance.outputs.len()) {
+            if shapes != (instance.parameters().len(), instance.inputs.len(), instance.outputs.len()) {
                 return Err(PlanError::Dangling(id));
             }
             let earlier =
-                |parent: &InstanceId| *parent < id && self.instances[parent.index()].stage < instance.stage;
+                |parent: &InstanceId| *parent < id && self.instances.at(*parent).stage < instance.stage;
             if !instance.parents.iter().all(earlier) {
                 return Err(PlanError::BadParent(id));
             }

@@ -246,11 +246,14 @@ impl BucketExecution {
             TaskInput::StageInput(input) => Some(InputLocation::Stage { instance: at.instance, input }),
             TaskInput::Task { .. } => reads.next().map(|&output| InputLocation::Task(output)),
         });
+        let mut inputs: Vec<InputLocation> = inputs.collect();
+        let guard = inputs.split_off(task.operands().len());
         TaskRequest {
             node,
             task: at.level,
             arguments: at.arguments.clone(),
-            inputs: inputs.collect(),
+            inputs,
+            guard,
             requested: self.wanted(node),
             brings_inputs: false,
         }

@@ -186,7 +186,7 @@ impl Study {
             self.instances.state(instance).is_final(),
             "{instance} is open and releases its regions"
         );
-        let released = self.regions.release(instance, &self.plan.instances[instance.index()].used());
+        let released = self.regions.release(instance, &self.plan.instances.at(instance).used());
         if !released.is_empty() {
             self.effects.push_back(Effect::Release(released));
         }

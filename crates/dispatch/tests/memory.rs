@@ -40,7 +40,7 @@ fn active_paths() -> impl Strategy<Value = Option<NonZeroU32>> {
 
 /// Returns the instances with reported outputs that `chosen` selects as finished.
 fn reporters(study: &Study, chosen: &[bool]) -> BTreeSet<InstanceId> {
-    let ids = (0u32..).map(InstanceId).zip(&study.plan.instances);
+    let ids = study.plan.instances.enumerate();
     let reports = ids.filter(|(_, instance)| instance.outputs.iter().any(|output| output.reported));
     reports
         .map(|(id, _)| id)

@@ -100,9 +100,7 @@ fn a_mask_that_waits_for_its_reference_stays() {
 fn equal_instances_end_together_and_leave_a_region_each() {
     let instances: Vec<Raw<'_>> = vec![(1, 1, &[TILE], &[]); 9];
     let mut plan = plan(&instances, &[&[0, 1, 2, 3, 4, 5, 6, 7, 8]]);
-    for instance in &mut plan.instances {
-        instance.outputs[0].stored = true;
-    }
+    plan.instances.change_outputs(|output| output.stored = true);
     // 100 bytes of the tile and 9 times 20 bytes of outputs: more than either of the two tasks needs.
     assert_eq!(rehearse(&plan, bytes).expect("valid").needs.min_bytes, 280);
 }

@@ -1,4 +1,4 @@
-//! Learned costs of operations, kept in the folder of a task cache for later plans.
+//! Learned costs of operations, kept for later plans in the folder of a task cache or in the state directory of a manager.
 //!
 //! Costs affect plans but no results, so unreadable costs are ignored. If two studies learn concurrently, the
 //! costs learned from more runs win. [`CostModel`] of `pleach-dispatch` learns the costs.
@@ -9,21 +9,27 @@ use std::fs::File;
 use std::io::{self, Read, Seek, Write};
 use std::path::Path;
 
-/// File in the cache's folder: a line with a digest of the other lines, then one line per learned cost.
-const NAME: &str = "costs";
+/// File in the folder of a cache or of a manager's state: a line with a digest of the other lines, then one line per learned
+/// cost.
+pub const NAME: &str = "costs";
 
 /// First word of the file. Its number increases when the meaning of the lines changes.
 const FORMAT: &str = "pleach-costs-1";
 
-/// Returns the costs learned by the studies of a cache. Empty if the file is missing or corrupt.
-pub fn read(cache: &Path) -> CostModel {
-    let open = || {
-        let file = File::open(cache.join(NAME))?;
-        // Waits for a writer, which replaces the content in place.
-        file.lock_shared()?;
-        text(file)
-    };
-    open().map_or_else(|_: io::Error| CostModel::default(), |text| parse(&text))
+/// Returns the costs learned by earlier studies. Empty if the file is missing or corrupt.
+pub fn read(folder: &Path) -> CostModel {
+    verify(folder).ok().flatten().unwrap_or_default()
+}
+
+/// As [`read`], but returns `None` if the file is corrupt.
+///
+/// # Errors
+/// Returns the I/O error, also if the file is missing.
+pub fn verify(folder: &Path) -> io::Result<Option<CostModel>> {
+    let file = File::open(folder.join(NAME))?;
+    // Waits for a writer, which replaces the content in place.
+    file.lock_shared()?;
+    Ok(parse(&text(file)?))
 }
 
 /// Merges the costs that a study has learned into the file. The exclusive file lock spans reading and
@@ -32,12 +38,12 @@ pub fn read(cache: &Path) -> CostModel {
 /// # Errors
 /// Returns the I/O error. After a failed write, the earlier costs are lost, because the digest no longer
 /// matches.
-pub fn store(cache: &Path, learned: &CostModel) -> io::Result<()> {
-    let path = cache.join(NAME);
+pub fn store(folder: &Path, learned: &CostModel) -> io::Result<()> {
+    let path = folder.join(NAME);
     let mut file = private::options().read(true).write(true).create(true).truncate(false).open(path)?;
     file.lock()?;
     // Read under the lock: another study may have stored costs since this one began.
-    let mut costs = parse(&text(&file)?);
+    let mut costs = parse(&text(&file)?).unwrap_or_default();
     costs.merge(learned);
     let lines = costs.lines().join("\n");
     file.set_len(0)?;
@@ -52,10 +58,11 @@ fn text(mut file: impl Read) -> io::Result<String> {
     Ok(String::from_utf8(bytes).unwrap_or_default())
 }
 
-fn parse(text: &str) -> CostModel {
+/// Returns `None` if the digest does not match.
+fn parse(text: &str) -> Option<CostModel> {
     let (head, lines) = text.split_once('\n').unwrap_or_default();
     let whole = head == format!("{FORMAT} {}", blake3::hash(lines.as_bytes()).to_hex());
-    if whole { CostModel::of_lines(lines.lines()) } else { CostModel::default() }
+    whole.then(|| CostModel::of_lines(lines.lines()))
 }
 
 #[cfg(test)]

@@ -1,12 +1,14 @@
 //! Executes a planned study, in this process or on a cluster, with progress and journal. Known results, from a journal,
 //! an earlier round or the task cache, are not computed again.
 
+mod cost_learner;
 mod known_responses;
 mod task_counts;
 
 use crate::inputs;
 use crate::progress::{Mark, Progress, ProgressDisplay, Run, Totals};
 use crate::session::Session;
+use cost_learner::CostLearner;
 use known_responses::KnownResponses;
 use parking_lot::Mutex;
 use pleach_actors::embedded::{EmbeddedEngine, EngineConfig, PlanOutcome, PlanRun};
@@ -112,8 +114,8 @@ pub struct ExecutionRequest {
     pub finished: BTreeSet<InstanceId>,
     /// Follows the study.
     pub observer: Observer,
-    /// Cost model of operations. The executor may update it from measured times.
-    pub(crate) costs: Arc<Mutex<CostModel>>,
+    /// Cost model of operations, updated from measured times during the execution.
+    pub costs: Arc<Mutex<CostModel>>,
 }
 
 /// Executor of plans: this process or a cluster.
@@ -123,6 +125,11 @@ pub trait Executor {
 
     /// Executes a plan to its end, or until it is stopped.
     fn execute(&mut self, work: ExecutionRequest) -> Result<PlanOutcome, Self::Error>;
+
+    /// Returns whether the executor updates the cost model of a request. Otherwise the model learns from its reports.
+    fn learns_costs(&self) -> bool {
+        false
+    }
 
     /// Returns the memory counter of regions. A new counter if this process holds no regions.
     fn ledger(&self) -> Arc<MemoryCounter> {
@@ -182,6 +189,11 @@ impl Executor for LocalExecutor {
         Ok(executed.map_err(Defect::new)?)
     }
 
+    // The worker in this process learns with each task, and uses what it learns.
+    fn learns_costs(&self) -> bool {
+        true
+    }
+
     fn ledger(&self) -> Arc<MemoryCounter> {
         self.engine.ledger()
     }
@@ -234,8 +246,9 @@ pub fn execute<E: Executor>(
     drop(table);
     let writer = record(session, executor, progress.clone()).map_err(ExecutionError::Defect)?;
     let recording = records.as_ref().ok().map(Recorder::observer);
-    let observer = observer(first_runs, writer.recorder(), recording, progress.clone());
     let costs = Arc::new(Mutex::new(prepared.costs.clone()));
+    let learner = (!executor.learns_costs()).then(|| CostLearner::new(prepared, planned, Arc::clone(&costs)));
+    let observer = observer(first_runs, writer.recorder(), recording, learner, progress.clone());
     let work = ExecutionRequest { plan, finished, observer, costs: Arc::clone(&costs) };
     let start = Instant::now();
     let executed = executor.execute(work);
@@ -293,12 +306,13 @@ fn record(session: &Session, executor: &impl Executor, progress: Progress) -> Re
     session.record(acknowledge, executor.broken())
 }
 
-/// Returns the observer of an execution: records responses and the provenance of tasks, and counts failed instances and
-/// finished tasks. `first_runs` is the first table of [`runs`].
+/// Returns the observer of an execution: records responses and the provenance of tasks, learns costs, and counts failed
+/// instances and finished tasks. `first_runs` is the first table of [`runs`].
 fn observer(
     first_runs: Vec<Option<Run>>,
     recorder: journal::Recorder,
     recording: Option<RecordingObserver>,
+    learner: Option<CostLearner>,
     progress: Progress,
 ) -> Observer {
     Box::new(move |event: StudyEvent<'_>| match event {
@@ -313,6 +327,7 @@ fn observer(
         }
         StudyEvent::Done(report) => {
             recording.iter().for_each(|recording| recording.report(&report));
+            learner.iter().for_each(|learner| learner.learn(report.tasks));
             progress.done(report.tasks);
         }
         StudyEvent::Reopened(instance) => {

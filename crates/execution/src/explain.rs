@@ -30,7 +30,8 @@ pub struct TaskOrigin {
     pub task: String,
     /// Name of the operation that the task executes.
     pub operation: String,
-    /// `run`, or the level of reuse: `stage`, `tree`, `dataflow`, `value`.
+    /// `run`, or the level of reuse: `stage`, `tree`, `dataflow`, `value`. `skipped` for a task of a loop or choice that does not
+    /// run, as far as a cache has the values that decide.
     pub source: &'static str,
     /// Evaluation that runs the shared task. 0 is the reference. `None` for `run`.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -76,6 +77,9 @@ pub fn explain(
             if first != evaluation {
                 (from, whose) = ("stage", Some(first));
             }
+            if step.is_some_and(|step| step.passes.is_some()) {
+                (from, whose) = ("skipped", None);
+            }
             let in_cache = step.and_then(|step| step.key.map(|_| step.trace.is_some()));
             let differing_components = match (&mut traced, in_cache) {
                 (Some(traced), Some(false)) => traced.differences(evaluation, number, place),
@@ -107,9 +111,10 @@ impl Origins {
         let mut origins = Self { of: HashMap::new(), first: HashMap::new() };
         for (bucket, plan) in (0u32..).map(BucketId).zip(&planned.plan.buckets) {
             for &id in plan.instances.iter().filter(|id| planned.first_run(**id).1 == tile) {
-                let instance = &planned.plan.instances[id.index()];
+                let instance = planned.plan.instances.at(id);
                 let stage = &prepared.study.workflow.stages[instance.stage];
-                let keys = keys(stage, &instance.parameters, &instance.inputs);
+                let parameters: Vec<Value> = instance.parameters().collect();
+                let keys = keys(stage, &parameters, instance.inputs);
                 for &key in &keys {
                     origins.first.entry(key).or_insert(id);
                 }

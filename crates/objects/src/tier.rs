@@ -6,13 +6,10 @@
 //! together. Large regions are uploaded in parts, several at once.
 
 use crate::S3Location;
+use crate::client::{self, Timeouts, put};
 use futures_util::TryStreamExt;
-use object_store::aws::{AmazonS3Builder, S3ConditionalPut};
 use object_store::path::Path as ObjectPath;
-use object_store::{
-    ClientOptions, Error, ObjectMeta, ObjectStore, ObjectStoreExt, PutMode, PutMultipartOptions, PutOptions,
-    PutPayload, PutResult, RetryConfig, WriteMultipart,
-};
+use object_store::{Error, ObjectMeta, ObjectStore, ObjectStoreExt};
 use parking_lot::Mutex;
 use pleach_regions::{DataRegion, RegionKey};
 use pleach_storage::{
@@ -24,23 +21,13 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, SystemTime};
-use tokio::runtime::{Builder, Runtime};
-
-/// Maximum time for a server to accept a connection: 5 s.
-const CONNECT_SECONDS: u64 = 5;
+use tokio::runtime::Runtime;
 
 /// Maximum retry time for transient failures (an overloaded server, a broken connection): 30 s.
 const RETRY_SECONDS: u64 = 30;
 
 /// 120 s: enough for a 1 GB region over a slow line. After this the caller gets an error, even if retries remain.
 const DEADLINE: Duration = Duration::from_secs(120);
-
-/// 16 MiB: part size of multipart uploads, used for larger objects. S3 allows 5 MiB to 5 GiB per part, and only a failed
-/// part is resent.
-const PART_BYTES: usize = 16 << 20;
-
-/// 4 concurrent part uploads fill a line with a latency of a few ms.
-const PARTS_AT_ONCE: usize = 4;
 
 const SUFFIX: &str = ".region";
 const QUARANTINE: &str = "quarantine";
@@ -86,34 +73,11 @@ impl S3Tier {
         let address = bucket.address();
         let failed =
             |source| TierError::Io { action: "open the tier", path: PathBuf::from(&address), source };
-        // Only the first installed provider applies to the process. This program installs ring everywhere.
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        let options = ClientOptions::new()
-            .with_connect_timeout(Duration::from_secs(CONNECT_SECONDS))
-            .with_timeout(DEADLINE);
-        let retry =
-            RetryConfig { retry_timeout: Duration::from_secs(RETRY_SECONDS), ..RetryConfig::default() };
-        let mut builder = AmazonS3Builder::from_env()
-            .with_client_options(options)
-            .with_retry(retry)
-            .with_bucket_name(&bucket.name)
-            .with_conditional_put(S3ConditionalPut::ETagMatch);
-        if let Some(endpoint) = &bucket.endpoint {
-            builder = builder.with_endpoint(endpoint).with_allow_http(endpoint.starts_with("http://"));
-        }
-        if let Some(region) = &bucket.region {
-            builder = builder.with_region(region);
-        }
-        let store = builder.build().map_err(|error| failed(io::Error::other(error)))?;
-        // One thread handles the network for any number of callers.
-        let runtime = Builder::new_multi_thread()
-            .worker_threads(1)
-            .thread_name("objects")
-            .enable_all()
-            .build()
-            .map_err(failed)?;
+        let timeouts = Timeouts { request: DEADLINE, retry: Duration::from_secs(RETRY_SECONDS) };
+        let store = client::connect(bucket, timeouts).map_err(failed)?;
+        let runtime = client::runtime().map_err(failed)?;
         let tier = Self {
-            store: Arc::new(store),
+            store,
             prefix: bucket.prefix.clone(),
             capacity_bytes,
             books: Mutex::default(),
@@ -180,17 +144,7 @@ impl S3Tier {
         });
         match wait.recv() {
             Ok(Ok(Ok(done))) => Ok(done),
-            Ok(Ok(Err(error))) => {
-                let kind = match error {
-                    Error::NotFound { .. } => io::ErrorKind::NotFound,
-                    Error::AlreadyExists { .. } => io::ErrorKind::AlreadyExists,
-                    Error::PermissionDenied { .. } | Error::Unauthenticated { .. } => {
-                        io::ErrorKind::PermissionDenied
-                    }
-                    _ => io::ErrorKind::Other,
-                };
-                Err(failed(io::Error::new(kind, error)))
-            }
+            Ok(Ok(Err(error))) => Err(failed(client::system_error(error))),
             Ok(Err(_)) => Err(failed(io::ErrorKind::TimedOut.into())),
             // The task has panicked, and so closed its end of the channel.
             Err(_) => Err(failed(io::ErrorKind::BrokenPipe.into())),
@@ -230,27 +184,6 @@ impl S3Tier {
         });
         moved.is_ok().then(|| self.shown(&away))
     }
-}
-
-/// Uploads an object. A multipart upload replaces an object of the same name, since S3 has no conditional multipart upload.
-/// Both have the same content. A failed upload removes its parts.
-async fn put(store: &dyn ObjectStore, object: &ObjectPath, bytes: Vec<u8>) -> Result<PutResult, Error> {
-    if bytes.len() <= PART_BYTES {
-        let options = PutOptions { mode: PutMode::Create, ..PutOptions::default() };
-        return store.put_opts(object, PutPayload::from(bytes), options).await;
-    }
-    let upload = store.put_multipart_opts(object, PutMultipartOptions::default()).await?;
-    let mut upload = WriteMultipart::new_with_chunk_size(upload, PART_BYTES);
-    for part in bytes.chunks(PART_BYTES) {
-        if let Err(error) = upload.wait_for_capacity(PARTS_AT_ONCE).await {
-            // If the removal fails, the rules of the bucket expire the parts.
-            let _ = upload.abort().await;
-            return Err(error);
-        }
-        upload.write(part);
-    }
-    // On failure, `finish` removes the parts itself.
-    upload.finish().await
 }
 
 impl Drop for S3Tier {

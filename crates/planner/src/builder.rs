@@ -2,6 +2,7 @@
 //!
 //! One builder serves all strategies and reuse scopes.
 
+use crate::cost_classes::CostClasses;
 use crate::memory::memory_check;
 use crate::{PlanningError, PlanningInput, ReuseMode, operations};
 use pleach_regions::{ElementType, RegionKey};
@@ -10,10 +11,9 @@ use pleach_reuse::{
     ReuseTree, RunId, Runs, Source, StageIndex, Strategy, TaskCosts, TaskGraph, TaskReads, WorkflowShape,
     best_order,
 };
-use pleach_workflow::{InputOrigin, Operation, Stage, StageInput, TaskInput, Value};
+use pleach_workflow::{InputOrigin, Stage, StageInput, TaskInput, Value};
 use std::cell::OnceCell;
 use std::num::NonZeroUsize;
-use std::sync::Arc;
 
 /// Merge problems of a study.
 #[derive(Debug)]
@@ -44,6 +44,8 @@ pub(super) struct StageProblem {
     pub(super) tree: ReuseTree,
     /// Inputs of each task.
     pub(super) tasks: TaskGraph,
+    /// Cost classes of the tasks, by key.
+    pub(super) classes: CostClasses,
     /// Tables of the [`reference_only`](Self::reference_only) instances, in the problem's layout.
     reference: ProblemTables,
     dataflow: OnceCell<Dataflow>,
@@ -150,8 +152,17 @@ impl StageProblem {
         }
         let problem = tables.problem(levels)?;
         let tree = ReuseTree::build(&problem);
-        let tasks = task_graph(stage)?;
-        Ok(Self { members, reference_only, problem, tree, tasks, reference, dataflow: OnceCell::new() })
+        let graph = task_graph(stage)?;
+        Ok(Self {
+            members,
+            reference_only,
+            problem,
+            tree,
+            tasks: graph,
+            classes: tasks.classes,
+            reference,
+            dataflow: OnceCell::new(),
+        })
     }
 
     /// Returns the dataflow graph of all tasks, members first, then the reference's instances.
@@ -180,6 +191,15 @@ impl StageProblem {
         let reference = self.reference.costs.chunks(levels).map(<[f64]>::to_vec);
         let reference = self.reference_only.iter().zip(reference);
         members.chain(reference).map(|(id, seconds)| (*id, seconds))
+    }
+
+    /// Returns the minimum seconds of each instance that only the reference needs.
+    pub(super) fn reference_seconds(&self, is_dataflow: bool) -> impl Iterator<Item = (InstanceId, f64)> {
+        let tasks = self.reference.costs.chunks(self.problem.levels());
+        self.reference_only.iter().zip(tasks).map(move |(id, tasks)| {
+            let chain = is_dataflow.then(|| self.tasks.longest_chain(tasks));
+            (*id, chain.unwrap_or_else(|| tasks.iter().sum()))
+        })
     }
 
     /// Returns the tables of the members, and of the instances that only the reference needs.
@@ -242,13 +262,11 @@ impl ProblemTables {
 struct TaskTable<'a> {
     study: PlanningInput<'a>,
     stage: &'a Stage,
-    operations: Vec<Arc<dyn Operation>>,
     /// Declared seconds, by tile and task.
     declared: Vec<Vec<f64>>,
     /// Interner of each task's values.
     keys: Vec<Interner<Vec<Value>>>,
-    /// Ratio of measured to declared seconds, by task and key.
-    ratios: Vec<Vec<f64>>,
+    classes: CostClasses,
 }
 
 impl<'a> TaskTable<'a> {
@@ -257,25 +275,19 @@ impl<'a> TaskTable<'a> {
         let declared = |pixels| operations.iter().map(|operation| operation.cost_seconds(pixels)).collect();
         let declared = study.tiles.iter().map(|tile| declared(tile.pixels)).collect();
         let keys = stage.tasks.iter().map(|_| Interner::default()).collect();
-        let ratios = stage.tasks.iter().map(|_| Vec::new()).collect();
-        Self { study, stage, operations, declared, keys, ratios }
+        Self { study, stage, declared, keys, classes: CostClasses::of(operations) }
     }
 
     /// Returns the key and the seconds of each task of a run.
     fn of_run(&mut self, runs: &Runs, run: RunId) -> impl Iterator<Item = (u32, f64)> {
         let (study, stage) = (self.study, self.stage);
         let evaluation = &study.evaluations[runs.evaluation(run)];
-        let tasks = stage.tasks.iter().zip(&self.operations).zip(&self.declared[runs.tile(run)]);
-        let tables = self.keys.iter_mut().zip(&mut self.ratios);
-        tasks.zip(tables).map(move |(((task, operation), declared), (keys, ratios))| {
+        let tasks = stage.tasks.iter().zip(&self.declared[runs.tile(run)]).enumerate();
+        let (classes, keys) = (&mut self.classes, &mut self.keys);
+        tasks.map(move |(level, (task, declared))| {
             let values = || stage.task_parameters(task).map(|p| evaluation[p]).collect::<Vec<_>>();
-            let key = keys.intern(values());
-            assert!(key as usize <= ratios.len(), "parameters {key} follow {}", ratios.len());
-            // Interned keys are dense, so a new key is the next entry, and each ratio is looked up once.
-            if key as usize == ratios.len() {
-                ratios.push(study.costs.ratio(operation.as_ref(), &values()));
-            }
-            (key, declared * ratios[key as usize])
+            let key = keys[level].intern(values());
+            (key, declared * classes.planned_ratio(level, key, values, study.costs))
         })
     }
 }
@@ -336,7 +348,7 @@ fn runs(study: PlanningInput<'_>) -> Result<Runs, PlanningError> {
 
     let mut keys = Vec::with_capacity(study.evaluations.len() * stages.len());
     let mut interners: Vec<Interner<Vec<Value>>> = stages.iter().map(|_| Interner::default()).collect();
-    for evaluation in study.evaluations {
+    for evaluation in study.evaluations.iter() {
         for (stage, interner) in stages.iter().zip(&mut interners) {
             keys.push(interner.intern(stage.parameters.iter().map(|&p| evaluation[p]).collect()));
         }

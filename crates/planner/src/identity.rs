@@ -5,7 +5,7 @@
 //! different provenances never give the same bytes.
 
 use pleach_regions::RegionKey;
-use pleach_workflow::{SlideTile, Stage, Value};
+use pleach_workflow::{Comparison, Guard, SlideTile, Stage, Value};
 use std::path::Path;
 
 /// Identity of a stage instance.
@@ -37,6 +37,23 @@ impl Hash {
         };
         self.0.update(&[tag]);
         self.0.update(&bytes);
+    }
+
+    fn guard(&mut self, guard: &Guard) {
+        self.part(b"guard");
+        self.part(&(guard.operands as u64).to_le_bytes());
+        for condition in &guard.conditions {
+            let (tag, limit) = match condition.comparison {
+                Comparison::Below(limit) => (b'b', limit),
+                Comparison::AtLeast(limit) => (b'a', limit),
+            };
+            self.part(&[tag, u8::from(condition.expected)]);
+            self.value(Value::Real(limit));
+            self.part(&(condition.value as u64).to_le_bytes());
+            for pass in &condition.passes {
+                self.part(&pass.map_or(0, |read| read as u64 + 1).to_le_bytes());
+            }
+        }
     }
 
     fn key(&self) -> RegionKey {
@@ -94,6 +111,9 @@ pub(crate) fn of_instance(
             hash.part(&[from]);
             hash.part(&(number as u64).to_le_bytes());
             hash.part(&(output as u64).to_le_bytes());
+        }
+        if let Some(guard) = &task.guard {
+            hash.guard(guard);
         }
     }
     for output in &stage.outputs {

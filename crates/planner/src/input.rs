@@ -13,7 +13,7 @@ pub struct PlanningInput<'a> {
     /// Operations that the workflow may name.
     pub registry: &'a Registry,
     /// Parameter sets, evaluation 0 (the defaults) first where it is run.
-    pub evaluations: &'a [Vec<Value>],
+    pub evaluations: &'a Arc<Vec<Vec<Value>>>,
     /// Evaluation 0 is run.
     pub defaults_run: bool,
     /// Evaluation 0 is run, and its result is the reference.

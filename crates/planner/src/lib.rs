@@ -11,6 +11,7 @@
 
 mod builder;
 mod comparison;
+mod cost_classes;
 mod draft;
 mod error;
 pub mod identity;

@@ -32,6 +32,7 @@ fn stage() -> Stage {
         arguments: Vec::new(),
         reads: vec![reads],
         writes: vec![region(name)],
+        guard: None,
     };
     let read = TaskInput::Task { task: 0, output: 0 };
     Stage {
@@ -69,7 +70,7 @@ fn study() -> (Study, StudyReplanner) {
     };
     let members: Vec<InstanceId> = problem.members().map(|member| id(&member)).collect();
     let ranges = Some(RangeTables::new(&problem, &graph));
-    let stage = ReplannedStage { pixels: vec![64; members.len()], members, problem, tree, ranges };
+    let stage = ReplannedStage::new(members, vec![64; problem.len()], problem, ranges);
     let replanner = StudyReplanner::new(vec![stage], max_buckets, NonZeroUsize::MIN);
     (Study::new(plan).expect("a plan that keeps the rules"), replanner)
 }

@@ -20,6 +20,7 @@ use pleach_study::builtin;
 use pleach_workflow::{BothEmpty, Durability, Method, ReferenceSource, Study, StudyTile, Value};
 use std::collections::BTreeMap;
 use std::num::{NonZeroU32, NonZeroUsize};
+use std::sync::Arc;
 
 /// Owner of the data that a report borrows.
 pub(crate) struct Fixture {
@@ -137,7 +138,7 @@ fn plan(study: &Study, merged: bool) -> PlanRecord {
     let input = PlanningInput {
         workflow: &study.workflow,
         registry: &registry,
-        evaluations: &evaluations,
+        evaluations: &Arc::new(evaluations),
         defaults_run: true,
         reference_run: true,
         tiles: &tiles,
@@ -233,6 +234,7 @@ fn run() -> RunRecord {
         runs: 320,
         failed: 0,
         tasks_executed: 1838,
+        tasks_skipped: 0,
         tasks_reused: BTreeMap::from([("stage", 318), ("tree", 740), ("cache", 0)]),
         operations: vec![operation("nuclei.normalize", 2, 0.3), operation("nuclei.separate", 282, 4.9)],
         cache: None,

@@ -266,7 +266,7 @@ fn table(run: &RunRecord, budget_bytes: Option<u64>) -> Vec<String> {
         row.trim_end().to_owned()
     };
     let reused: u64 = run.tasks_reused.values().sum();
-    let tasks = run.tasks_executed + reused;
+    let tasks = run.tasks_executed + reused + run.tasks_skipped;
     let percent = |part: u64| if tasks == 0 { String::new() } else { share(part, tasks) };
     let tiles = match run.excluded_tiles.len() {
         0 => format!("on {}", counted(run.tiles.len(), "tile")),
@@ -286,6 +286,9 @@ fn table(run: &RunRecord, budget_bytes: Option<u64>) -> Vec<String> {
             let by = if level == "earlier" { "from" } else { "by" };
             rows.push(row(&format!("  reused {by} {level}"), grouped(reused), percent(reused)));
         }
+    }
+    if run.tasks_skipped > 0 {
+        rows.push(row("  skipped", grouped(run.tasks_skipped), percent(run.tasks_skipped)));
     }
     let per_second = run.tasks_executed as f64 / run.wall_seconds.max(f64::MIN_POSITIVE);
     let speed = format!("{per_second:.1} tasks/s on {}", counted(run.workers as usize, "worker"));

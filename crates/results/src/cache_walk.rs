@@ -5,15 +5,22 @@
 //! image. `pleach-actors` (`task_cache`) writes traces and looks them up.
 
 use crate::journal::JournaledResponse;
-use pleach_cache::{Access, Cache, CacheError, CacheKey, Limits, PriorResults, Trace, files::OsFileSystem};
+use pleach_cache::files::{FileSystem, OsFileSystem, SharedDisk};
+use pleach_cache::{Access, Cache, CacheError, CacheKey, Limits, Objects, Output, PriorResults, Trace};
 use pleach_dispatch::message::InputFile;
 use pleach_dispatch::stage::task_key::{TaskInputId, key};
+use pleach_objects::S3Location;
 use pleach_planner::memory_size::MemorySize;
 use pleach_regions::{DataRegion, Digest, ElementType, RegionIdentity, RegionKey, Table, TaskKey};
 use pleach_study::PreparedStudy;
-use pleach_workflow::{InputOrigin, ReferenceSource, SlideTile, Stage, TaskInput, Value};
+use pleach_workflow::{
+    Decision, InputOrigin, ReferenceSource, SlideTile, Stage, Task, TaskInput, Value, guard_value,
+};
 use std::collections::HashMap;
+use std::fs;
+use std::io;
 use std::num::NonZeroU32;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -22,10 +29,12 @@ use thiserror::Error;
 /// Cache of task results: its folder and limits.
 #[derive(Clone, Copy, Debug)]
 pub struct CacheOptions<'a> {
-    /// Folder of the cache.
+    /// Folder of the cache, or its bucket as in `s3://BUCKET/PREFIX`.
     pub folder: &'a Path,
     /// Maximum size. `None`: 10 GB.
     pub size: Option<MemorySize>,
+    /// Maximum size of the results of each user. `None`: no limit.
+    pub user_quota: Option<MemorySize>,
     /// Days without use after which results are removed. `None`: never.
     pub age_days: Option<NonZeroU32>,
 }
@@ -47,11 +56,41 @@ pub struct CacheFolderError {
 /// [`CacheFolderError`] if the folder is no cache, has another format version or cannot be read.
 pub fn open(options: CacheOptions<'_>) -> Result<Arc<Cache>, CacheFolderError> {
     let folder = options.folder;
+    let refuse = |cause| CacheFolderError { folder: folder.to_owned(), cause };
     let day = Duration::from_secs(24 * 60 * 60);
     let age = options.age_days.map(|days| day.saturating_mul(days.get()));
     let bytes = options.size.map_or(DEFAULT_BYTES, MemorySize::bytes);
-    let cache = Cache::open(folder, Limits { bytes, age }, SystemTime::now());
-    Ok(Arc::new(cache.map_err(|cause| CacheFolderError { folder: folder.to_owned(), cause })?))
+    let user_bytes = options.user_quota.map(MemorySize::bytes);
+    let limits = Limits { bytes, age, user_bytes };
+    let cache = match bucket(folder).map_err(refuse)? {
+        Some((objects, address)) => {
+            Cache::open_objects(objects, &address, limits, Access::Write, SystemTime::now())
+        }
+        None => Cache::open_on(files_of(folder), folder, limits, Access::Write, SystemTime::now()),
+    };
+    Ok(Arc::new(cache.map_err(refuse)?))
+}
+
+/// Returns whether the location of a cache is a bucket, as in `s3://BUCKET/PREFIX`, and no folder.
+#[must_use]
+pub fn is_bucket(location: &Path) -> bool {
+    location.to_str().is_some_and(|text| text.starts_with("s3://"))
+}
+
+/// Returns the objects of a cache in a bucket, and its address. `None` for a folder.
+fn bucket(location: &Path) -> Result<Option<(Arc<dyn Objects>, String)>, CacheError> {
+    let Some(text) = location.to_str().filter(|_| is_bucket(location)) else { return Ok(None) };
+    let refuse = |source| CacheError::Io { path: location.to_owned(), source };
+    let parsed = S3Location::parse(text);
+    let parsed = parsed.map_err(|error| refuse(io::Error::new(io::ErrorKind::InvalidInput, error)))?;
+    Ok(Some((pleach_objects::open_task_cache(&parsed).map_err(refuse)?, parsed.address())))
+}
+
+/// Returns the file system for a folder: with files by the umask, if its group can write to it. A folder that everyone can write
+/// to is no folder of a group.
+fn files_of(folder: &Path) -> Arc<dyn FileSystem> {
+    let is_shared = fs::metadata(folder).is_ok_and(|meta| meta.permissions().mode() & 0o022 == 0o020);
+    if is_shared { Arc::new(SharedDisk) } else { Arc::new(OsFileSystem) }
 }
 
 /// Opens a cache read-only. Does not create a missing folder.
@@ -59,9 +98,14 @@ pub fn open(options: CacheOptions<'_>) -> Result<Arc<Cache>, CacheFolderError> {
 /// # Errors
 /// As [`open`]. Also if the folder is missing.
 pub fn open_to_read(folder: &Path) -> Result<Cache, CacheFolderError> {
-    let limits = Limits { bytes: u64::MAX, age: None };
-    Cache::open_on(Arc::new(OsFileSystem), folder, limits, Access::Read, SystemTime::now())
-        .map_err(|cause| CacheFolderError { folder: folder.to_owned(), cause })
+    let refuse = |cause| CacheFolderError { folder: folder.to_owned(), cause };
+    let limits = Limits { bytes: u64::MAX, ..Limits::default() };
+    let (now, access) = (SystemTime::now(), Access::Read);
+    let cache = match bucket(folder).map_err(refuse)? {
+        Some((objects, address)) => Cache::open_objects(objects, &address, limits, access, now),
+        None => Cache::open_on(Arc::new(OsFileSystem), folder, limits, access, now),
+    };
+    cache.map_err(refuse)
 }
 
 /// Default size limit of a cache, 10 GB: the intermediate images of some dozen studies, without filling most
@@ -172,8 +216,31 @@ impl<'a> CachedRegions<'a> {
     pub fn output(&mut self, values: &[Value], stage: usize, output: usize) -> Option<DataRegion> {
         let (walk, reference, tile) = self.0.as_mut()?;
         let steps = walk.steps(*tile, values, *reference);
-        let identity = walk.output(&steps, stage, output)?;
+        let identity = walk.output(&steps, stage, output)?.identity;
         walk.cache.load(&Digest(identity.0))
+    }
+}
+
+/// Flow of control at a task.
+enum Flow {
+    Runs,
+    /// It is skipped, and these regions pass as its outputs.
+    Skipped(Vec<Option<CachedOutput>>),
+}
+
+/// Returns whether a task runs. `None` if its guard depends on a value that is unknown.
+fn flow(task: &Task, read: impl Fn(&TaskInput) -> Option<CachedOutput>) -> Option<Flow> {
+    let Some(guard) = &task.guard else { return Some(Flow::Runs) };
+    // A trace contains regions as small as a value.
+    let value = |place: usize| {
+        let region = read(&task.reads[place]).and_then(|known| known.traced?.region());
+        region.and_then(|region| guard_value(&region).ok()).ok_or(())
+    };
+    match guard.decide(value).ok()? {
+        Decision::Run => Some(Flow::Runs),
+        Decision::Skip(passes) => {
+            Some(Flow::Skipped(passes.iter().map(|place| read(&task.reads[(*place)?])).collect()))
+        }
     }
 }
 
@@ -201,6 +268,29 @@ pub struct CachedStep {
     pub key: Option<TaskKey>,
     /// Trace of the task. `None` if its key is unknown or the cache has no sound trace.
     pub trace: Option<Arc<Trace>>,
+    /// For a task that its guard skips: the regions that pass as its outputs. `None` for a task that runs, or if its guard
+    /// depends on an unknown value.
+    pub passes: Option<Vec<Option<CachedOutput>>>,
+}
+
+/// Region that is known from traces.
+#[derive(Clone, Debug)]
+pub struct CachedOutput {
+    /// Identity of its content.
+    pub identity: RegionIdentity,
+    /// Its entry in the trace of the task that wrote it. `None` for a file.
+    pub traced: Option<Output>,
+}
+
+impl CachedStep {
+    /// Returns an output of the task, or the region that passes as this output.
+    fn output(&self, output: usize) -> Option<CachedOutput> {
+        if let Some(passes) = &self.passes {
+            return passes.get(output)?.clone();
+        }
+        let traced = self.trace.as_ref()?.outputs.get(output)?.clone();
+        Some(CachedOutput { identity: RegionIdentity(traced.digest.0), traced: Some(traced) })
+    }
 }
 
 impl<'a> CacheWalk<'a> {
@@ -222,7 +312,7 @@ impl<'a> CacheWalk<'a> {
         let reference = self.prepared.study.workflow.reference.as_ref()?;
         // Evaluation 0 is the defaults, because `reference_run` implies that they are run.
         let steps = self.steps(tile, &self.prepared.evaluations[0], None);
-        self.output(&steps, reference.stage, reference.output)
+        self.output(&steps, reference.stage, reference.output).map(|output| output.identity)
     }
 
     fn response(
@@ -236,16 +326,16 @@ impl<'a> CacheWalk<'a> {
         let steps = self.steps(tile, values, reference);
         let out = &prepared.study.workflow.stages[response.stage].outputs[response.output];
         let step = steps.iter().find(|step| (step.stage, step.task) == (response.stage, out.task))?;
-        match step.trace.as_ref()?.outputs.get(out.output)?.region()? {
+        match step.output(out.output)?.traced?.region()? {
             DataRegion::Table(table) => Some(table),
             _ => None,
         }
     }
 
-    fn output(&self, steps: &[CachedStep], stage: usize, output: usize) -> Option<RegionIdentity> {
+    fn output(&self, steps: &[CachedStep], stage: usize, output: usize) -> Option<CachedOutput> {
         let out = self.prepared.study.workflow.stages[stage].outputs.get(output)?;
         let step = steps.iter().find(|step| (step.stage, step.task) == (stage, out.task))?;
-        step.trace.as_ref()?.outputs.get(out.output).map(|output| RegionIdentity(output.digest.0))
+        step.output(out.output)
     }
 
     /// Returns all tasks of a run, in order.
@@ -263,17 +353,22 @@ impl<'a> CacheWalk<'a> {
             for (place, task) in stage.tasks.iter().enumerate() {
                 let arguments: Vec<Value> = stage.task_parameters(task).map(|p| values[p]).collect();
                 let read = |read: &TaskInput| match *read {
-                    TaskInput::StageInput(input) => inputs[input],
-                    TaskInput::Task { task, output } => {
-                        let trace = steps[first + task].trace.as_ref()?;
-                        trace.outputs.get(output).map(|output| RegionIdentity(output.digest.0))
-                    }
+                    TaskInput::StageInput(input) => inputs[input].clone(),
+                    TaskInput::Task { task, output } => steps[first + task].output(output),
                 };
-                let inputs: Option<Vec<RegionIdentity>> = task.reads.iter().map(read).collect();
+                let (inputs, passes) = match flow(task, read) {
+                    Some(Flow::Runs) => {
+                        let operands = task.operands().iter();
+                        (operands.map(|operand| read(operand).map(|known| known.identity)).collect(), None)
+                    }
+                    Some(Flow::Skipped(passes)) => (None, Some(passes)),
+                    None => (None, None),
+                };
+                let inputs: Option<Vec<RegionIdentity>> = inputs;
                 let reads = inputs.as_ref().map(|inputs| inputs.iter().copied().map(TaskInputId::Output));
                 let key = reads.map(|reads| key(task, &arguments, reads));
                 let trace = key.and_then(|key| self.trace(key));
-                steps.push(CachedStep { stage: number, task: place, arguments, inputs, key, trace });
+                steps.push(CachedStep { stage: number, task: place, arguments, inputs, key, trace, passes });
             }
         }
         steps
@@ -285,15 +380,16 @@ impl<'a> CacheWalk<'a> {
         tile: usize,
         reference: Option<RegionIdentity>,
         steps: &[CachedStep],
-    ) -> Vec<Option<RegionIdentity>> {
+    ) -> Vec<Option<CachedOutput>> {
         let workflow = &self.prepared.study.workflow;
         let facts = &self.prepared.tiles[tile];
         let read_as = workflow.reference_elements();
-        let of_input = |input: usize| self.identities.get(facts.inputs.get(input)?).copied();
+        let file = |identity| CachedOutput { identity, traced: None };
+        let of_input = |input: usize| self.identities.get(facts.inputs.get(input)?).copied().map(file);
         let identity = |input: &pleach_workflow::StageInput| match input.origin {
             InputOrigin::Input(input) => of_input(input),
             InputOrigin::Stage { stage, output } => self.output(steps, stage, output),
-            InputOrigin::Reference if self.prepared.reference_run() => reference,
+            InputOrigin::Reference if self.prepared.reference_run() => reference.map(file),
             InputOrigin::Reference => {
                 let place = read_as.iter().position(|element| *element == input.region.element)?;
                 of_input(workflow.inputs.len() + place)

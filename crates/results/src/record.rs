@@ -52,6 +52,9 @@ pub struct RunRecord {
     /// Number of tasks not executed, by level of reuse: `stage`, `tree`, `dataflow`, `value` and `cache`. Phases and
     /// growing samples also have `earlier`, for tasks that an earlier phase or round executed.
     pub tasks_reused: BTreeMap<&'static str, u64>,
+    /// Number of tasks of loops and choices that did not run, because of the values that they depend on.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub tasks_skipped: u64,
     /// Runs and times of the operations, and of computing digests (`digest`) and using the task cache (`cache`).
     pub operations: Vec<OperationRecord>,
     /// Use of the task cache. `None` without `--cache`.
@@ -102,6 +105,11 @@ pub struct AnnotatedTile {
     pub partly_outside: usize,
     /// Number of annotations within the tile that have no pixel of their own.
     pub unusable: usize,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 impl AnnotatedTile {
@@ -207,6 +215,8 @@ pub struct CacheRecord {
     pub(crate) traces: u64,
     pub(crate) regions: u64,
     pub(crate) bytes: u64,
+    /// Bytes evicted for the quota of a user.
+    pub(crate) quota_evicted_bytes: u64,
     /// Warnings of the cache, as text.
     pub warnings: Vec<String>,
 }
@@ -224,6 +234,7 @@ impl CacheRecord {
             traces: now.traces,
             regions: now.blobs,
             bytes: now.bytes,
+            quota_evicted_bytes: now.quota_evicted_bytes,
             warnings: cache.take_reports().iter().map(ToString::to_string).collect(),
         }
     }

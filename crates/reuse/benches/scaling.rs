@@ -226,7 +226,7 @@ fn afterwards(sizes: &[usize]) {
             TransferPlan::decide(&dataflow, &buckets, &[1 << 24; 7], link).figures(&buckets),
         );
         let mut cells = vec![built - start, ordered - built, cut - ordered, processor_seconds() - cut];
-        let previous = PreviousPlan { buckets: &buckets, max_buckets };
+        let previous = PreviousPlan { buckets: &buckets, max_buckets, has_other_costs: false };
         let mut moved = Vec::new();
         for limit in [765, 771] {
             let start = processor_seconds();

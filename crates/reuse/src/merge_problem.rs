@@ -126,7 +126,7 @@ impl MergeProblem {
     }
 
     /// Returns the instances, in order.
-    pub fn members(&self) -> impl ExactSizeIterator<Item = Member> + use<> {
+    pub fn members(&self) -> impl DoubleEndedIterator<Item = Member> + ExactSizeIterator + use<> {
         (0..self.inputs.len() as u32).map(Member)
     }
 
@@ -148,6 +148,26 @@ impl MergeProblem {
             TaskCosts::PerLevel(costs) => costs[level],
             TaskCosts::PerTask(costs) => costs[member.0 as usize * self.levels + level],
         }
+    }
+
+    /// Multiplies the cost of each task by the factor of its level and key: measurements replace estimates while a study
+    /// runs.
+    ///
+    /// # Panics
+    /// If a factor is negative or not finite.
+    pub fn scale_costs(&mut self, factor: impl Fn(usize, u32) -> f64) {
+        let mut costs = Vec::with_capacity(self.keys.len());
+        for member in self.members() {
+            for (level, key) in self.keys(member).iter().enumerate() {
+                let factor = factor(level, *key);
+                assert!(
+                    factor.is_finite() && factor >= 0.0,
+                    "task {level} of key {key} costs {factor} as much"
+                );
+                costs.push(self.cost(member, level) * factor);
+            }
+        }
+        self.costs = TaskCosts::PerTask(costs);
     }
 
     /// Returns the costs as given.
@@ -183,5 +203,16 @@ mod tests {
         assert_eq!(problem(2, vec![0; 4], TaskCosts::PerLevel(vec![1.0])), wrong);
         let costs = TaskCosts::PerTask(vec![1.0, 0.0, f64::NAN, 1.0]);
         assert_eq!(problem(2, vec![0; 4], costs), ProblemError::Cost { position: 2 });
+    }
+
+    #[test]
+    fn costs_are_scaled_by_level_and_key() {
+        for costs in [TaskCosts::Count, TaskCosts::PerLevel(vec![1.0, 1.0]), TaskCosts::PerTask(vec![1.0; 4])]
+        {
+            let mut problem = MergeProblem::new(2, vec![0, 0], vec![0, 5, 0, 6], costs).unwrap();
+            problem.scale_costs(|level, key| if level == 0 { 3.0 } else { f64::from(key) });
+            let costs = |member| [problem.cost(Member(member), 0), problem.cost(Member(member), 1)];
+            assert_eq!((costs(0), costs(1)), ([3.0, 5.0], [3.0, 6.0]));
+        }
     }
 }

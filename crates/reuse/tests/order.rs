@@ -80,3 +80,16 @@ fn beyond_the_bound_the_order_is_greedy() {
     let given: Vec<usize> = (0..13).collect();
     assert!(greedy.cost < tree_cost(&problem(13), &graph(13), &given));
 }
+
+/// Sets of tasks are masks of 64 bits, and loops make long stages.
+#[test]
+fn stages_of_up_to_64_tasks_get_an_exact_order() {
+    for tasks in [31, 32, 33, 64, 65] {
+        let graph = TaskGraph::chain(tasks);
+        let keys = vec![0; 2 * tasks];
+        let problem = MergeProblem::new(tasks, vec![0, 0], keys, TaskCosts::Count).unwrap();
+        let order = best_order(&problem, &graph);
+        assert_eq!(order.tasks, (0..tasks).collect::<Vec<_>>());
+        assert_eq!((order.cost, order.exact), (tasks as f64, tasks <= 64));
+    }
+}

@@ -60,7 +60,7 @@ struct Outcome {
 fn outcome(change: &Change) -> Outcome {
     let buckets = previous(change);
     let tree = ReuseTree::build(&change.problem);
-    let previous = PreviousPlan { buckets: &buckets, max_buckets: change.before };
+    let previous = PreviousPlan { buckets: &buckets, max_buckets: change.before, has_other_costs: false };
     let begun = |member: Member| change.begun[member.0 as usize];
     let found = replan(&change.problem, &tree, previous, begun, change.after).unwrap();
     assert_eq!(found.buckets().check_partition(&change.problem), Ok(()));
@@ -159,6 +159,55 @@ proptest! {
     }
 }
 
+/// Replans for other task costs, with as many buckets as before. Returns the buckets.
+fn with_costs(problem: &MergeProblem, buckets: &Buckets, begun: impl Fn(Member) -> bool) -> Buckets {
+    let most = NonZeroUsize::new(buckets.iter().count()).unwrap();
+    let previous = PreviousPlan { buckets, max_buckets: most, has_other_costs: true };
+    replan(problem, &ReuseTree::build(problem), previous, begun, most).unwrap().buckets()
+}
+
+proptest! {
+    #[test]
+    fn other_costs_never_lengthen_the_makespan_and_started_instances_stay(
+        change in change(0),
+        costs in vec(0.5_f64..50.0, 5),
+    ) {
+        let buckets = previous(&change);
+        let mut problem = change.problem.clone();
+        problem.scale_costs(|level, _| costs[level]);
+        let begun = |member: Member| change.begun[member.0 as usize];
+        let after = with_costs(&problem, &buckets, begun);
+        prop_assert_eq!(after.check_partition(&problem), Ok(()));
+        let tree = ReuseTree::build(&problem);
+        let makespan = |buckets: &Buckets| {
+            let costs = bucket_costs(&tree, buckets, |member| !begun(member));
+            costs.iter().map(|bucket| bucket.cost).fold(0.0, f64::max)
+        };
+        prop_assert!(makespan(&after) <= makespan(&buckets) + 1e-6);
+        // Buckets keep their started instances together.
+        let (before, now) = (buckets.bucket_of(), after.bucket_of());
+        for (a, b) in problem.members().zip(problem.members().skip(1)).filter(|(a, b)| begun(*a) && begun(*b)) {
+            let same = |of: &[u32]| of[a.0 as usize] == of[b.0 as usize];
+            prop_assert_eq!(same(&before), same(&now));
+        }
+    }
+}
+
+#[test]
+fn buckets_are_evened_out_by_new_costs() {
+    // Two buckets of 8 tasks each: seven instances that share their first task, and four that share nothing.
+    let keys = [[0, 0], [0, 1], [0, 2], [0, 3], [0, 4], [0, 5], [0, 6], [1, 7], [2, 8], [3, 9], [4, 10]];
+    let mut problem = MergeProblem::new(2, vec![0; 11], keys.concat(), TaskCosts::Count).unwrap();
+    let mut buckets = Buckets::default();
+    buckets.push((0..7).map(Member));
+    buckets.push((7..11).map(Member));
+    assert_eq!(with_costs(&problem, &buckets, |_| false).bucket_of(), buckets.bucket_of());
+    // The second task turns out to take ten times as long: 71 and 44. Moving one instance makes it 61 and 55.
+    problem.scale_costs(|level, _| if level == 1 { 10.0 } else { 1.0 });
+    let after = with_costs(&problem, &buckets, |_| false);
+    assert_eq!(after.iter().map(<[Member]>::len).collect::<Vec<_>>(), [6, 5]);
+}
+
 #[test]
 fn a_second_worker_gets_half_of_what_waits() {
     // 12 instances of three tasks, four under each first task. One worker had all, and two have started.
@@ -166,7 +215,7 @@ fn a_second_worker_gets_half_of_what_waits() {
     let problem = MergeProblem::new(3, vec![0; 12], keys, TaskCosts::Count).unwrap();
     let mut buckets = Buckets::default();
     buckets.push(problem.members());
-    let previous = PreviousPlan { buckets: &buckets, max_buckets: NonZeroUsize::MIN };
+    let previous = PreviousPlan { buckets: &buckets, max_buckets: NonZeroUsize::MIN, has_other_costs: false };
     let two = NonZeroUsize::new(2).unwrap();
     let found = replan(&problem, &ReuseTree::build(&problem), previous, |member| member.0 < 2, two).unwrap();
     let costs = bucket_costs(&ReuseTree::build(&problem), &found.buckets(), |member| member.0 >= 2);
@@ -185,7 +234,7 @@ fn added_instance_joins_the_bucket_with_most_shared_tasks() {
     buckets.push([Member(2), Member(3)]);
     let after = |before: usize, after: usize| {
         let [before, after] = [before, after].map(|limit| NonZeroUsize::new(limit).unwrap());
-        let previous = PreviousPlan { buckets: &buckets, max_buckets: before };
+        let previous = PreviousPlan { buckets: &buckets, max_buckets: before, has_other_costs: false };
         replan(&problem, &tree, previous, |_| false, after).unwrap()
     };
     // While buckets can be opened, none exceeds the most expensive one.
@@ -203,7 +252,8 @@ fn a_plan_of_other_instances_is_refused() {
     let plan = |lists: &[&[u32]]| {
         let mut buckets = Buckets::default();
         lists.iter().for_each(|list| buckets.push(list.iter().copied().map(Member)));
-        let previous = PreviousPlan { buckets: &buckets, max_buckets: NonZeroUsize::MIN };
+        let previous =
+            PreviousPlan { buckets: &buckets, max_buckets: NonZeroUsize::MIN, has_other_costs: false };
         replan(&problem, &tree, previous, |_| false, NonZeroUsize::MIN).map(|found| found.bucket_of)
     };
     assert_eq!(plan(&[&[0, 1]]), Ok(vec![0, 0, 0]));

@@ -18,7 +18,7 @@ mod request;
 mod service;
 mod stream;
 
-pub(crate) use connection::Connection;
+pub(crate) use connection::{CERTIFIED, Connection};
 pub(crate) use probes::Probes;
 pub(crate) use service::{Serve, answer_once, service};
 pub(crate) use stream::Stream;

@@ -281,7 +281,7 @@ impl Audit {
                 let reported = matches!(event, Event::Done { instance, study: of, .. }
                     if instance == id && *of == study);
                 let unexecuted = matches!(event, Event::Holds { .. })
-                    && model.plan.instances[id.index()].outputs.iter().all(|output| !output.reported)
+                    && model.plan.instances.at(*id).outputs.iter().all(|output| !output.reported)
                     && (model.is_stored(*id) || model.has_no_reader(*id));
                 require(reported || unexecuted, "instance finished without a report", happened)?;
                 model.close(*id, Fate::Done);

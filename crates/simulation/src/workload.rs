@@ -142,6 +142,7 @@ fn stages(has_first: bool, levels: usize) -> Vec<Stage> {
         arguments: Vec::new(),
         reads: vec![TaskInput::StageInput(0)],
         writes: vec![region("out")],
+        guard: None,
     };
     let stage = |name: &str, tasks: usize| Stage {
         name: name.to_owned(),

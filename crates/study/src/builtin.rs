@@ -2,6 +2,7 @@
 
 mod join;
 mod noop;
+mod registration;
 
 use pleach_pathology::NUCLEI_DESCRIPTORS;
 use pleach_workflow::{DescriptorError, Registry, Workflow};
@@ -11,7 +12,7 @@ pub const BUILT_IN: [&str; 2] = ["nuclei", "noop"];
 
 /// Returns the operations linked into this binary.
 pub fn registry() -> Registry {
-    pleach_pathology::registry().with(noop::Echo).with(join::Join)
+    registration::register(pleach_pathology::registry().with(noop::Echo).with(join::Join))
 }
 
 /// Returns a built-in workflow. `None` if the name is unknown.

@@ -26,6 +26,7 @@ use pleach_workflow::{
 use std::cell::OnceCell;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// Name of the digest part that covers the paths of the image files.
 const PLACES: &str = "list of image files";
@@ -40,7 +41,7 @@ pub struct PreparedStudy {
     /// Parameter sets of evaluations 1, 2, ….
     pub design: Design,
     /// All parameter sets to run. Evaluation 0 (the defaults) is the first, if it is run.
-    pub evaluations: Vec<Vec<Value>>,
+    pub evaluations: Arc<Vec<Vec<Value>>>,
     /// File that defines the parameter sets: a table or the study file.
     parameter_sets: PathBuf,
     /// Pixels and region keys of the tiles, in the order of the study. An unreadable tile counts as 1 pixel.
@@ -291,13 +292,13 @@ fn is_own_reference(study: &Study) -> bool {
 /// Returns all parameter sets to run. The defaults are the first if results are compared with a reference. They give
 /// the reference, or their agreement with it is the baseline for all other sets. A baseline is optional: defaults
 /// that an operation refuses are left out in that case.
-fn evaluations_of(study: &Study, design: &Design, registry: &Registry) -> Vec<Vec<Value>> {
+fn evaluations_of(study: &Study, design: &Design, registry: &Registry) -> Arc<Vec<Vec<Value>>> {
     let workflow = &study.workflow;
     let defaults: Vec<Value> = workflow.parameters.iter().map(|parameter| parameter.default).collect();
     let is_run = workflow.reference.is_some()
         && (is_own_reference(study) || is_accepted(workflow, registry, &defaults));
     let defaults = is_run.then_some(defaults);
-    defaults.into_iter().chain(design.evaluations.iter().cloned()).collect()
+    Arc::new(defaults.into_iter().chain(design.evaluations.iter().cloned()).collect())
 }
 
 /// Returns whether all operations accept these values.

@@ -5,7 +5,9 @@
 //! This module does not merge, store or reuse tasks and reads no files. `pleach-execution` executes studies.
 
 use pleach_regions::DataRegion;
-use pleach_workflow::{InputOrigin, OperationError, Registry, Task, TaskInput, Value, Workflow};
+use pleach_workflow::{
+    Decision, InputOrigin, OperationError, Registry, Task, TaskInput, Value, Workflow, guard_value,
+};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -64,7 +66,7 @@ pub enum ReplayError {
 /// Source of a task's input, with stage inputs resolved.
 #[derive(Clone, Copy)]
 enum Source<'a> {
-    Given(&'a DataRegion),
+    Given(&'a Arc<DataRegion>),
     Task(TaskOutput),
 }
 
@@ -91,17 +93,47 @@ impl SingleRun<'_> {
         // The order of the set is an execution order: tasks read only from earlier tasks and stages.
         for &(stage, task) in &needed {
             let declared = &self.workflow.stages[stage].tasks[task];
-            let outputs = self.task(stage, declared, &held, &mut timed)?;
+            let outputs = match self.skipped(stage, declared, &held)? {
+                Some(passed) => passed,
+                None => self.task(stage, declared, &held, &mut timed)?,
+            };
             self.reads_of_tasks(stage, declared).for_each(|place| release(&mut held, place));
             for (output, region) in outputs.into_iter().enumerate() {
                 let place = TaskOutput { stage, task, output };
-                if let Some(readers) = readers.remove(&place) {
-                    held.insert(place, LiveRegion { region: Arc::new(region), readers });
+                if let (Some(readers), Some(region)) = (readers.remove(&place), region) {
+                    held.insert(place, LiveRegion { region, readers });
                 }
             }
         }
         let region = |place: &TaskOutput| held.get(place).map(|held| Arc::clone(&held.region));
         wanted.iter().map(|place| region(place).ok_or(ReplayError::Missing(*place))).collect()
+    }
+
+    /// Returns the regions that pass as outputs of a task that is skipped. `None` if the task runs.
+    fn skipped(
+        &self,
+        stage: usize,
+        task: &Task,
+        held: &BTreeMap<TaskOutput, LiveRegion>,
+    ) -> Result<Option<Vec<Option<Arc<DataRegion>>>>, ReplayError> {
+        let Some(guard) = &task.guard else { return Ok(None) };
+        let region = |read: usize| match self.read(stage, task.reads[read]) {
+            Source::Given(region) => Ok(Arc::clone(region)),
+            Source::Task(place) => {
+                held.get(&place).map(|held| Arc::clone(&held.region)).ok_or(ReplayError::Missing(place))
+            }
+        };
+        let fail = |cause| ReplayError::Task {
+            stage: self.workflow.stages[stage].name.clone(),
+            task: task.name.clone(),
+            cause: OperationError::WrongElement(cause),
+        };
+        let passes = match guard.decide(|read| guard_value(&*region(read)?).map_err(fail))? {
+            Decision::Run => return Ok(None),
+            Decision::Skip(passes) => passes,
+        };
+        // A region of a branch that did not run is missing. Only tasks that are skipped as well read it.
+        Ok(Some(passes.iter().map(|read| region((*read)?).ok()).collect()))
     }
 
     fn task(
@@ -110,11 +142,12 @@ impl SingleRun<'_> {
         task: &Task,
         held: &BTreeMap<TaskOutput, LiveRegion>,
         timed: &mut impl FnMut(&Task, Duration),
-    ) -> Result<Vec<DataRegion>, ReplayError> {
+    ) -> Result<Vec<Option<Arc<DataRegion>>>, ReplayError> {
         let operation = self.registry.get(&task.operation, task.version);
         let operation = operation.ok_or_else(|| ReplayError::NotLinked(task.operation.clone()))?;
-        let inputs = self.reads(stage, task).map(|source| match source {
-            Source::Given(region) => Ok(region),
+        let operands = task.operands().iter().map(|read| self.read(stage, *read));
+        let inputs = operands.map(|source| match source {
+            Source::Given(region) => Ok(region.as_ref()),
             Source::Task(place) => {
                 held.get(&place).map(|held| held.region.as_ref()).ok_or(ReplayError::Missing(place))
             }
@@ -129,18 +162,22 @@ impl SingleRun<'_> {
             cause,
         })?;
         timed(task, start.elapsed());
-        Ok(outputs)
+        Ok(outputs.into_iter().map(|region| Some(Arc::new(region))).collect())
     }
 
     fn reads<'t>(&'t self, stage: usize, task: &'t Task) -> impl Iterator<Item = Source<'t>> + 't {
-        task.reads.iter().map(move |read| match *read {
+        task.reads.iter().map(move |read| self.read(stage, *read))
+    }
+
+    fn read(&self, stage: usize, read: TaskInput) -> Source<'_> {
+        match read {
             TaskInput::Task { task, output } => Source::Task(TaskOutput { stage, task, output }),
             TaskInput::StageInput(input) => match self.workflow.stages[stage].inputs[input].origin {
                 InputOrigin::Input(_) => Source::Given(&self.tile),
                 InputOrigin::Stage { stage, output } => Source::Task(of_stage(self.workflow, stage, output)),
                 InputOrigin::Reference => self.reference(),
             },
-        })
+        }
     }
 
     fn reads_of_tasks<'t>(&'t self, stage: usize, task: &'t Task) -> impl Iterator<Item = TaskOutput> + 't {

@@ -109,8 +109,8 @@ catalog! {
         "Finished stage instances to execute again, because their stored outputs are lost and an open instance reads them.";
     Histogram BUCKET_WAIT = "pleach_bucket_wait_seconds", Seconds Manager Recorded Wait:
         "Time from a bucket being ready to its lease, with a resolution of 0.1 s.";
-    Counter REPLANS = "pleach_replans_total", Count Manager Recorded:
-        "Replans triggered by workers joining or leaving.";
+    Counter REPLANS = "pleach_replans_total" ["cause"], Count Manager Recorded:
+        "Replans of studies, by cause: workers (they join or leave) or costs (measured task costs need other buckets).";
     Counter REPLANNED_INSTANCES = "pleach_replanned_instances_total", Count Manager Recorded:
         "Stage instances in buckets that a replan rebuilt.";
     Histogram JOURNAL_COMMIT = "pleach_journal_commit_seconds", Seconds Manager Recorded Short:
@@ -179,6 +179,12 @@ catalog! {
         "Region lookups that found the region in the tier.";
     Counter TIER_MISSES = "pleach_tier_misses_total" ["tier"], Count Worker Sampled:
         "Region lookups that did not find the region in the tier.";
+    Counter CACHE_LOOKUPS = "pleach_task_cache_lookups_total" ["answer"], Count Worker Sampled:
+        "Lookups of traces and regions in the task cache (--cache), by answer: found or missing.";
+    Counter CACHE_STORED = "pleach_task_cache_inserts_total", Count Worker Sampled:
+        "Traces and regions that this worker stored in the task cache.";
+    Counter CACHE_QUOTA_EVICTED = "pleach_task_cache_quota_evicted_bytes_total", Bytes Worker Sampled:
+        "Bytes of a user's results that new ones of the same user replaced in the task cache (--cache-quota).";
     Counter TIER_STORED = "pleach_tier_inserts_total" ["tier"], Count Worker Sampled:
         "Data regions stored in the tier.";
     Counter TIER_SPILLS = "pleach_tier_spills_total" ["tier"], Count Worker Sampled:

@@ -149,15 +149,16 @@ mod tests {
     #[test]
     fn recorded_values_are_exposed() {
         let record = || {
-            REPLANS.with([]).increment(3);
+            REPLANS.with(["workers"]).increment(3);
             HTTP_REQUESTS.with(["GET", "/healthz", "200"]).increment(1);
             BUCKET_WAIT.with([]).record(0.2);
         };
         let text = shown(ProcessRole::Manager, record, || WORKERS.with(["active"]).set(2.0));
         for line in [
-            "# HELP pleach_replans_total Replans triggered by workers joining or leaving.",
+            "# HELP pleach_replans_total Replans of studies, by cause: workers (they join or leave) or costs (measured task \
+             costs need other buckets).",
             "# TYPE pleach_replans_total counter",
-            "pleach_replans_total 3",
+            "pleach_replans_total{cause=\"workers\"} 3",
             "pleach_http_requests_total{method=\"GET\",route=\"/healthz\",status=\"200\"} 1",
             "pleach_bucket_wait_seconds_bucket{le=\"0.25\"} 1",
             "pleach_bucket_wait_seconds_bucket{le=\"0.1\"} 0",
@@ -173,7 +174,7 @@ mod tests {
     #[test]
     fn process_exposes_the_metrics_of_its_role() {
         let record = || {
-            REPLANS.with([]).increment(1);
+            REPLANS.with(["workers"]).increment(1);
             TASK_SECONDS.with(["threshold", "cpu"]).record(0.01);
         };
         let text = shown(ProcessRole::Worker, record, || {});
@@ -187,12 +188,12 @@ mod tests {
     fn series_not_set_in_a_sample_end() {
         let (exposition, recorder) = Exposition::new(ProcessRole::Manager).unwrap();
         metrics::with_local_recorder(&recorder, || {
-            REPLANS.with([]).increment(1);
+            REPLANS.with(["workers"]).increment(1);
             for study in ["1", "2", "3"] {
                 let text = exposition.text(|| INSTANCES.with([study, "ready"]).set(1.0)).unwrap();
                 let lines = text.lines().filter(|line| line.starts_with("pleach_instances{")).count();
                 assert_eq!(lines, 1, "{text}");
-                assert!(text.contains("pleach_replans_total 1"));
+                assert!(text.contains("pleach_replans_total{cause=\"workers\"} 1"));
             }
         });
         let Some(ClearableMetric::Gauge(family)) = exposition.sampled.iter().find(|family| {

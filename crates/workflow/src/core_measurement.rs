@@ -40,7 +40,7 @@ impl Workflow {
                 let Some((name, version)) = operation.within_core() else { continue };
                 registry.get(name, version)?;
                 (task.operation, task.version) = (name.to_owned(), version);
-                task.reads.push(TaskInput::StageInput(core));
+                task.push_operand(TaskInput::StageInput(core));
                 reads = true;
             }
             if reads {

@@ -2,6 +2,8 @@
 //!
 //! The module `validate` turns these into a checked [`Workflow`](crate::Workflow).
 
+mod flow;
+
 use crate::error::{DescriptorError, Problem};
 use crate::text;
 use crate::value::ValueType;
@@ -12,6 +14,8 @@ use serde::{Deserialize, Deserializer, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
+
+pub(crate) use flow::{ChoiceDescriptor, ConditionDescriptor, EntryDescriptor, LoopDescriptor};
 
 /// A workflow file: stages and their connections.
 #[derive(Clone, Debug, Deserialize)]
@@ -147,7 +151,7 @@ pub(crate) struct StageDescriptor {
     pub(crate) description: String,
     pub(crate) inputs: Vec<RegionDescriptor>,
     pub(crate) outputs: Vec<OutputDescriptor>,
-    pub(crate) tasks: Vec<TaskDescriptor>,
+    pub(crate) tasks: Vec<EntryDescriptor>,
 }
 
 /// One task: an operation, the parameters that it consumes, the regions that it reads and writes.
@@ -184,6 +188,15 @@ pub(crate) struct ParameterDescriptor {
     pub(crate) values: Option<Vec<f64>>,
     #[serde(default)]
     pub(crate) fixed: Option<f64>,
+}
+
+impl ParameterDescriptor {
+    /// Returns the use of a parameter that is defined elsewhere.
+    pub(crate) fn without_definition(&self) -> Self {
+        let (name, argument) = (self.name.clone(), self.argument.clone());
+        let (value_type, default, range, step, values, fixed) = (None, None, None, None, None, None);
+        Self { name, argument, value_type, default, range, step, values, fixed }
+    }
 }
 
 /// Source of descriptor files.

@@ -198,6 +198,38 @@ pub enum Problem {
         /// The name.
         name: String,
     },
+    /// A loop repeats its tasks too often, or never.
+    #[error("loop \"{name}\" repeats its tasks at most {found} times; 1 to {most} are allowed")]
+    Iterations {
+        /// The loop.
+        name: String,
+        /// Iterations given.
+        found: u32,
+        /// Iterations allowed.
+        most: u32,
+    },
+    /// A condition compares with no number or with two.
+    #[error("the condition on \"{region}\" needs exactly one of \"below\" and \"at_least\"")]
+    ConditionKind {
+        /// The compared region.
+        region: String,
+    },
+    /// A choice gives a region that none of its tasks writes.
+    #[error(
+        "no task of choice \"{choice}\" writes region \"{region}\"; a region that its tasks write is needed in \"then\" or \"else\""
+    )]
+    GivesOutside {
+        /// The region.
+        region: String,
+        /// The choice.
+        choice: String,
+    },
+    /// A choice gives one region under two names.
+    #[error("region \"{region}\" is given twice; once is allowed")]
+    GivenTwice {
+        /// The region.
+        region: String,
+    },
     /// A required list is empty.
     #[error("the list of {what} is empty; at least one is needed")]
     Empty {

@@ -61,6 +61,7 @@ impl Workflow {
                 TaskInput::StageInput(task + 1),
             ],
             writes: vec![region(task)],
+            guard: None,
         });
         let tasks: Vec<Task> = tasks.collect();
         let last = tasks.len() - 1;

@@ -33,8 +33,8 @@ pub use study::{
 pub use validate::stage_file;
 pub use value::{NotFinite, ParseValueError, Real, Value, ValueType};
 pub use workflow::{
-    Aggregate, InputOrigin, OptionalStage, ReferenceDecl, RegionDecl, ResponseTable, Stage, StageInput,
-    StageOutput, Task, TaskInput, Workflow,
+    Aggregate, Comparison, Condition, Decision, Guard, InputOrigin, OptionalStage, ReferenceDecl, RegionDecl,
+    ResponseTable, Stage, StageInput, StageOutput, Task, TaskInput, Workflow, guard_value,
 };
 
 /// Compiles and runs the operation of the guide's chapter on workflows.

@@ -2,6 +2,7 @@
 
 mod stage;
 mod topological_order;
+mod unroll;
 
 use crate::descriptor::{Files, RegionDescriptor, StageDescriptor, WorkflowDescriptor, escaped};
 use crate::error::{DescriptorError, Problem};

@@ -2,12 +2,16 @@
 //!
 //! Only [`Workflow::load`] and [`Workflow::embedded`] create one, so callers need not validate it again.
 
+mod guard;
+
 pub use crate::descriptor::Aggregate;
 use crate::descriptor::TierKind;
 use crate::parameter::Parameter;
 use pleach_regions::ElementType;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
+
+pub use guard::{Comparison, Condition, Decision, Guard, guard_value};
 
 /// A DAG of stages over the regions of one tile.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -155,10 +159,13 @@ pub struct Task {
     pub version: u32,
     /// For each argument of the operation: an index into [`Stage::parameters`].
     pub arguments: Vec<usize>,
-    /// Origin of each input of the operation.
+    /// Origin of each input of the operation, then of the values and regions that the guard reads.
     pub reads: Vec<TaskInput>,
     /// The region of each output of the operation.
     pub writes: Vec<RegionDecl>,
+    /// Conditions under which the task runs. `None` if it always runs.
+    #[serde(default)]
+    pub guard: Option<Guard>,
 }
 
 /// Origin of a task's input.
@@ -289,6 +296,23 @@ impl Workflow {
             reference.stage = moved(reference.stage);
         }
         workflow
+    }
+}
+
+impl Task {
+    /// Returns the inputs of the operation, without the reads of the guard.
+    #[must_use]
+    pub fn operands(&self) -> &[TaskInput] {
+        let operands = self.guard.as_ref().map_or(self.reads.len(), |guard| guard.operands);
+        &self.reads[..operands.min(self.reads.len())]
+    }
+
+    /// Adds an input of the operation after the others.
+    pub(crate) fn push_operand(&mut self, read: TaskInput) {
+        self.reads.insert(self.operands().len(), read);
+        if let Some(guard) = &mut self.guard {
+            guard.shift();
+        }
     }
 }
 

@@ -118,7 +118,10 @@ fn remarks(study: &StudyStatus) -> String {
 }
 
 /// Formats rows as columns of the width of their longest text, separated by two spaces, without trailing spaces.
-fn lines<const N: usize>(header: [&str; N], rows: impl Iterator<Item = [String; N]>) -> String {
+pub(in crate::command) fn lines<const N: usize>(
+    header: [&str; N],
+    rows: impl Iterator<Item = [String; N]>,
+) -> String {
     let rows: Vec<[String; N]> = std::iter::once(header.map(str::to_owned)).chain(rows).collect();
     let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
     let widths: Vec<usize> = (0..N).map(width).collect();

@@ -48,6 +48,7 @@ pub(in crate::command) fn execute(args: &ManagerProcessArgs) -> CommandResult {
     let pods = args.pod_deletion_cost.then(|| Pods::of_account(&args.service_account)).transpose();
     let pods = pods.map_err(|error| CommandError::Input(format!("--pod-deletion-cost: {error}")))?;
     // Workers create the folder, before or after the manager starts.
+    // A bucket that cannot be reached now may be when a study starts.
     if let Some(folder) = args.cache.as_deref().filter(|folder| folder.exists()) {
         cache_walk::open_to_read(folder)?;
     }

@@ -257,12 +257,12 @@ impl WorkerNode {
             spill: spill.clone(),
             ledger,
             costs: Arc::default(),
-            prior: PriorResults { cache, identities: Arc::default() },
+            prior: PriorResults { cache: cache.clone(), ..PriorResults::default() },
             peak_bytes: Arc::default(),
             remote: Some(remote),
         };
         let worker = WorkerActor::unconnected(setup).start();
-        readiness.begin(WorkerSampler { worker: worker.clone(), ram, spill, exchange });
+        readiness.begin(WorkerSampler { worker: worker.clone(), ram, spill, exchange, cache });
         Ok(worker)
     }
 }
@@ -288,7 +288,7 @@ impl Process<'_> {
         stop: oneshot::Receiver<()>,
         exporter: Option<listener::Server>,
     ) -> CommandResult {
-        let exchange = node.exchange.clone();
+        let (exchange, cache) = (node.exchange.clone(), node.capacity.cache.clone());
         let worker = node.start(&self.readiness)?;
         if let Some(until) = self.until {
             worker.do_send(SetTimeLimit(Instant::now() + remaining(until, Duration::ZERO)));
@@ -297,6 +297,11 @@ impl Process<'_> {
         let ExchangeStats { fetched, fetched_bytes, .. } = exchange.counts();
         info!("fetched {fetched} regions ({}) from other workers", human(fetched_bytes));
         drop(exporter);
+        if let Some(cache) = cache {
+            // On this thread: the worker has left, and nothing else waits for it.
+            cache.flush();
+            cache.take_reports().into_iter().for_each(|report| warn!("--cache: {report}"));
+        }
         exchange.close().await;
         // The last messages may still be in transit. A manager that takes longer than the idle timeout counts as lost.
         let _ = tokio::time::timeout(self.settings.idle, self.connector.idle()).await;

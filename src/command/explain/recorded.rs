@@ -52,6 +52,7 @@ fn origin(task: &RecordedTask) -> String {
         }
         "cache" => "reused from an earlier study (task cache)".to_owned(),
         "earlier" => format!("reused from an earlier phase or round (memory of {worker})"),
+        "skipped" => "skipped: its loop had ended, or it is of the other branch of a choice".to_owned(),
         "not_run" => "not run: an earlier task failed".to_owned(),
         _ => "no record".to_owned(),
     };

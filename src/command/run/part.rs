@@ -9,7 +9,7 @@ use crate::spill::{self, OpenTiers};
 use crate::terminal::{print_line, print_notice};
 use pleach_actors::spill::SpillStore;
 use pleach_actors::worker::Resources;
-use pleach_cache::PriorResults;
+use pleach_cache::{PriorResults, StudyLabel};
 use pleach_dispatch::cost_model::CostModel;
 use pleach_execution::cost_history;
 use pleach_execution::executor::{self, ExecutionResult, LocalExecutor};
@@ -78,6 +78,8 @@ impl<'a> Runner<'a> {
             ));
         }
         let cache = args.cache.options().map(cache_walk::open).transpose()?;
+        let (study, user) = (prepared.study.name.clone(), crate::command::user_name());
+        let label = Some(Arc::new(StudyLabel { study, id: None, user }));
         let tiers = spill::open(&args.spill.options())?;
         let spill_bytes = tiers.as_ref().map_or(0, OpenTiers::bytes);
         let memory_bytes = args.memory.map_or_else(default_memory_bytes, MemorySize::bytes);
@@ -89,7 +91,7 @@ impl<'a> Runner<'a> {
             memory_bytes,
             spill: tiers.map(|tiers| tiers.spill),
             spill_bytes,
-            prior: PriorResults { cache, identities: Arc::default() },
+            prior: PriorResults { cache, label, ..PriorResults::default() },
             interrupt: Some(interrupt),
             executor: None,
         })
@@ -154,6 +156,10 @@ impl<'a> Runner<'a> {
         if !args.quiet {
             executed.records_lost.iter().for_each(|lost| print_notice(lost));
         }
+        // Before the record of the study, which has the warnings of its cache.
+        if let Some(cache) = &self.prior.cache {
+            cache.flush();
+        }
         let costs_lost = self.keep_costs(&prepared, &executed.costs);
         let done = result_files::CompletedStudy {
             prepared: &prepared,
@@ -173,6 +179,9 @@ impl<'a> Runner<'a> {
     /// Writes the learned costs to the cache, for later studies. Returns a message if that fails.
     fn keep_costs(&self, prepared: &PreparedStudy, learned: &CostModel) -> Option<String> {
         let folder = self.args.cache.cache.as_deref().filter(|_| *learned != prepared.costs)?;
+        if cache_walk::is_bucket(folder) {
+            return None;
+        }
         let lost = cost_history::store(folder, learned).err()?;
         Some(format!("operation costs are not stored for later plans: {lost}"))
     }

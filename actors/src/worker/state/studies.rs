@@ -1,21 +1,25 @@
 //! Running studies of a worker, and the study of each region that is, or may come to be, in storage.
 //!
 //! Invariants:
-//! - A study begins and ends with all its state: stages, durability and span.
+//! - A study begins and ends with all its state: stages, durability, label and span.
 //! - After a study has ended and its regions are released, no region belongs to it.
 //!
 //! A region may belong to a study that this worker does not run: the manager has it fetched before a worker leaves.
 
 use crate::stage::ResolvedStage;
+use pleach_cache::StudyLabel;
 use pleach_dispatch::PlanId;
 use pleach_regions::RegionKey;
 use pleach_workflow::Durability;
 use std::collections::HashMap;
+use std::sync::Arc;
 use tracing::{Span, info_span, span};
 
 struct RunningStudy {
     stages: Vec<ResolvedStage>,
     durability: Durability,
+    /// Label of its entries in the task cache.
+    label: Arc<StudyLabel>,
     /// Parent span of the study's log events.
     span: Span,
 }
@@ -29,9 +33,20 @@ pub(crate) struct RunningStudies {
 
 impl RunningStudies {
     /// Begins a study. A repeated begin replaces its state.
-    pub(crate) fn begin(&mut self, study: PlanId, stages: Vec<ResolvedStage>, durability: Durability) {
+    pub(crate) fn begin(
+        &mut self,
+        study: PlanId,
+        stages: Vec<ResolvedStage>,
+        durability: Durability,
+        label: Arc<StudyLabel>,
+    ) {
         let span = info_span!("study", study = study.study);
-        self.studies.insert(study, RunningStudy { stages, durability, span });
+        self.studies.insert(study, RunningStudy { stages, durability, label, span });
+    }
+
+    /// Returns the label of a study's entries in the task cache.
+    pub(crate) fn label(&self, study: PlanId) -> Option<Arc<StudyLabel>> {
+        self.studies.get(&study).map(|running| Arc::clone(&running.label))
     }
 
     /// Ends a study. Returns its regions, which belong to it until they are released.

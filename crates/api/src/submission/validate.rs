@@ -134,8 +134,13 @@ impl Submission {
                 // Only earlier tasks, so that a stage has no cycle.
                 TaskInput::Task { task, output } => task < level && output < stage.tasks[task].writes.len(),
             };
+            let (inputs, reads) = (operation.inputs().len(), task.reads.len());
+            let sound_guard = match &task.guard {
+                None => reads == inputs,
+                Some(guard) => reads >= inputs && guard.is_sound(inputs, reads, task.writes.len()),
+            };
             let is_sound = task.reads.iter().all(read)
-                && task.reads.len() == operation.inputs().len()
+                && sound_guard
                 && task.writes.len() == operation.outputs().len()
                 && task.arguments.len() == operation.arguments().len()
                 && task.arguments.iter().all(|argument| *argument < stage.parameters.len());

@@ -1,6 +1,7 @@
 //! Results and content identities that are known before a study starts.
 
 use super::Cache;
+use crate::StudyLabel;
 use pleach_regions::{RegionIdentity, RegionKey};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -12,4 +13,6 @@ pub struct PriorResults {
     pub cache: Option<Arc<Cache>>,
     /// Content identities of the study's inputs. Equal identities mean equal regions, independent of their location.
     pub identities: Arc<HashMap<RegionKey, RegionIdentity>>,
+    /// Label of new entries. `None` stores them without one, on no quota.
+    pub label: Option<Arc<StudyLabel>>,
 }

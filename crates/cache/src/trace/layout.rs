@@ -1,9 +1,11 @@
 //! Serialization of a trace: variable-length numbers, length-prefixed texts and lists.
 //!
+//! A label follows the rest, if the trace has one: traces of format 1 end before it.
+//!
 //! The record checksum verifies the bytes (`record.rs`). Parsing allocates no more than the bytes contain.
 
 use super::{Output, Trace};
-use crate::KeyComponents;
+use crate::{KeyComponents, StudyLabel};
 use pleach_regions::Digest;
 
 impl Trace {
@@ -31,6 +33,12 @@ impl Trace {
             put_bytes(&mut bytes, name.as_bytes());
             bytes.extend(identity.0);
         }
+        if let Some(StudyLabel { study, id, user }) = &self.label {
+            put_bytes(&mut bytes, study.as_bytes());
+            // 0 encodes `None`.
+            put_number(&mut bytes, id.map_or(0, |id| u64::from(id) + 1));
+            put_bytes(&mut bytes, user.as_bytes());
+        }
         bytes
     }
 
@@ -47,7 +55,8 @@ impl Trace {
         let arguments = rest.list(|rest| Some((rest.text()?, rest.text()?)))?;
         let inputs = rest.list(|rest| Some((rest.text()?, Digest(rest.array()?))))?;
         let components = KeyComponents { operation, version, arguments, inputs };
-        rest.0.is_empty().then_some(Self { outputs, seconds, components })
+        let label = if rest.0.is_empty() { None } else { Some(rest.label()?) };
+        rest.0.is_empty().then_some(Self { outputs, seconds, components, label })
     }
 }
 
@@ -98,6 +107,15 @@ impl<'a> Rest<'a> {
         self.0.split_off(..N)?.try_into().ok()
     }
 
+    fn label(&mut self) -> Option<StudyLabel> {
+        let study = self.text()?;
+        let id = match self.number()?.checked_sub(1) {
+            Some(id) => Some(u32::try_from(id).ok()?),
+            None => None,
+        };
+        Some(StudyLabel { study, id, user: self.text()? })
+    }
+
     /// Parses a list. Every item takes at least 1 byte, so a wrong count fails at the end of the bytes.
     fn list<T>(&mut self, mut item: impl FnMut(&mut Self) -> Option<T>) -> Option<Vec<T>> {
         // Grows item by item: a claimed count allocates nothing.
@@ -127,18 +145,29 @@ mod tests {
             prop::collection::vec((".{0,9}", ".{0,200}"), 0..5),
             prop::collection::vec((".{0,9}", digest()), 0..5),
         );
-        (prop::collection::vec(output, 0..5), 0.0..1e9, components).prop_map(|(outputs, seconds, parts)| {
-            let (operation, version, arguments, inputs) = parts;
-            Trace { outputs, seconds, components: KeyComponents { operation, version, arguments, inputs } }
-        })
+        let label = (".{0,9}", prop::option::of(any::<u32>()), ".{0,9}")
+            .prop_map(|(study, id, user)| StudyLabel { study, id, user });
+        let outputs = prop::collection::vec(output, 0..5);
+        (outputs, 0.0..1e9, components, prop::option::of(label)).prop_map(
+            |(outputs, seconds, parts, label)| {
+                let (operation, version, arguments, inputs) = parts;
+                let components = KeyComponents { operation, version, arguments, inputs };
+                Trace { outputs, seconds, components, label }
+            },
+        )
     }
 
     proptest! {
         #[test]
         fn trace_round_trips_and_other_lengths_are_refused(trace in trace(), cut: prop::sample::Index) {
             let bytes = trace.to_bytes();
-            prop_assert_eq!(Trace::from_bytes(&bytes), Some(trace));
-            prop_assert_eq!(Trace::from_bytes(&bytes[..cut.index(bytes.len())]), None);
+            prop_assert_eq!(Trace::from_bytes(&bytes), Some(trace.clone()));
+            let unlabeled = Trace { label: None, ..trace };
+            let (length, earlier) = (cut.index(bytes.len()), unlabeled.to_bytes());
+            // A trace of format 1 is the beginning of a labeled one. The record's length and checksum tell them apart.
+            let expected = (length == earlier.len()).then(|| unlabeled.clone());
+            prop_assert_eq!(Trace::from_bytes(&bytes[..length]), expected);
+            prop_assert_eq!(Trace::from_bytes(&earlier), Some(unlabeled));
             prop_assert_eq!(Trace::from_bytes(&[&bytes[..], &[0]].concat()), None);
         }
 

@@ -1,12 +1,12 @@
 //! Test entries, each derived from a number, so that a test can verify the entries that it finds.
 
-use pleach_cache::{Cache, CacheKey, InsertOutcome, KeyComponents, Limits, Output, Trace};
+use pleach_cache::{Cache, CacheKey, InsertOutcome, KeyComponents, Limits, Output, StudyLabel, Trace};
 use pleach_regions::{DataRegion, Digest, Raster, Table};
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 /// Limits that no test with few entries reaches.
-pub(crate) const AMPLE: Limits = Limits { bytes: 1 << 30, age: None };
+pub(crate) const AMPLE: Limits = Limits { bytes: 1 << 30, age: None, user_bytes: None };
 
 /// A trace and the data region of its first output.
 pub(crate) struct Entry {
@@ -44,14 +44,29 @@ pub(crate) fn entry(number: u32) -> Entry {
         inputs: vec![("rc".to_owned(), Digest::of_bytes(&number.to_le_bytes()))],
     };
     let outputs = vec![Output::new(&region, digest), Output::new(&table, table.digest())];
-    let trace = Trace { outputs, seconds: f64::from(number) / 7.0, components };
+    let trace = Trace { outputs, seconds: f64::from(number) / 7.0, components, label: None };
     Entry { key: trace.components.key(), trace, digest, region }
 }
 
 impl Entry {
+    /// Labels the entry with study `study` of `user`.
+    pub(crate) fn made_for(mut self, user: &str, study: u32) -> Self {
+        let (name, user) = (format!("study-{study}"), user.to_owned());
+        self.trace.label = Some(StudyLabel { study: name, id: Some(study), user });
+        self
+    }
+
+    fn user(&self) -> &str {
+        self.trace.label.as_ref().map_or("", |label| &label.user)
+    }
+
     /// Stores the trace, or the region if `blob` is set.
     pub(crate) fn put(&self, cache: &Cache, blob: bool) -> InsertOutcome {
-        if blob { cache.store(&self.digest, &self.region) } else { cache.insert(self.key, &self.trace) }
+        if blob {
+            cache.store(&self.digest, &self.region, self.user())
+        } else {
+            cache.insert(self.key, &self.trace)
+        }
     }
 
     /// Returns whether the cache has the trace, or the region if `blob` is set. Panics if its content is wrong.

@@ -110,6 +110,29 @@ proptest! {
     }
 }
 
+/// Without locks, two processes could evict or truncate what the other one writes, so the cache only reads.
+#[test]
+fn folder_without_locks_is_only_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let (known, other) = (entry(1), entry(2));
+    known.put(&open(folder.path()), false);
+    for (path, is_known) in [(folder.path().to_owned(), true), (folder.path().join("new"), false)] {
+        let cache = open_on(&Faulty::without_locks(), &path).unwrap();
+        let reports: Vec<String> = cache.take_reports().iter().map(CacheWarning::to_string).collect();
+        let expected =
+            "the cache is read-only: its file system has no file locks (No locks available (os error 37))";
+        assert_eq!(reports, [expected]);
+        assert_eq!(known.is_in(&cache, false), is_known);
+        assert_eq!(
+            (other.put(&cache, false), other.put(&cache, true)),
+            (InsertOutcome::Not, InsertOutcome::Not)
+        );
+        drop(cache);
+        // Elsewhere, with locks, the same folder is written.
+        assert_eq!(other.put(&open(&path), true), InsertOutcome::New);
+    }
+}
+
 #[test]
 fn a_folder_that_can_only_be_read_is_read_and_left_alone() {
     let folder = tempfile::tempdir().unwrap();

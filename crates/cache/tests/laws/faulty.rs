@@ -1,4 +1,4 @@
-//! File system that fails in the middle of a write, when its disk is full, or because it is read-only.
+//! File system that fails in the middle of a write, when its disk is full, because it is read-only, or that has no locks.
 
 use pleach_files::{
     DiskSpace, FileLock, FileMeta, FileSystem, LockMode, NewFile, OpenFile, OpenMode, OsFileSystem,
@@ -29,6 +29,7 @@ struct State {
     room: Option<(u64, Then)>,
     killed: bool,
     read_only: bool,
+    lockless: bool,
     writes: Vec<Write>,
 }
 
@@ -51,6 +52,13 @@ impl Faulty {
         files
     }
 
+    /// Creates a file system without file locks, as some network file systems are.
+    pub(crate) fn without_locks() -> Self {
+        let files = Self::default();
+        files.state().lockless = true;
+        files
+    }
+
     /// Returns all writes so far.
     pub(crate) fn writes(&self) -> Vec<Write> {
         self.state().writes.clone()
@@ -67,6 +75,12 @@ impl Faulty {
 
     fn alive(&self) -> io::Result<()> {
         if self.state().killed { Err(io::Error::other("the process has been killed")) } else { Ok(()) }
+    }
+
+    fn locks(&self) -> io::Result<()> {
+        self.alive()?;
+        // ENOLCK of Linux.
+        if self.state().lockless { Err(io::Error::from_raw_os_error(37)) } else { Ok(()) }
     }
 
     fn changes(&self) -> io::Result<()> {
@@ -203,12 +217,12 @@ impl OpenFile for FaultyFile {
     }
 
     fn lock(&self) -> io::Result<()> {
-        self.files.alive()?;
+        self.files.locks()?;
         self.file.lock()
     }
 
     fn try_lock(&self) -> io::Result<bool> {
-        self.files.alive()?;
+        self.files.locks()?;
         self.file.try_lock()
     }
 

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::time::Duration;
 
 fn open(path: &Path, bytes: u64, now_seconds: u64) -> Cache {
-    Cache::open(path, Limits { bytes, age: None }, at(now_seconds)).unwrap()
+    Cache::open(path, Limits { bytes, ..Limits::default() }, at(now_seconds)).unwrap()
 }
 
 proptest! {
@@ -76,7 +76,7 @@ fn least_recently_used_entries_are_evicted_first() {
 #[test]
 fn entries_beyond_the_age_limit_are_evicted() {
     let folder = tempfile::tempdir().unwrap();
-    let limits = Limits { bytes: 1 << 30, age: Some(Duration::from_secs(100)) };
+    let limits = Limits { bytes: 1 << 30, age: Some(Duration::from_secs(100)), user_bytes: None };
     let open = |now_seconds| Cache::open(folder.path(), limits, at(now_seconds)).unwrap();
     let cache = open(1000);
     entry(1).put(&cache, false);

@@ -12,6 +12,9 @@ mod limits;
 #[path = "../../../../tests/support/memory.rs"]
 mod memory;
 mod model;
+mod objects;
 mod power;
 mod processes;
+mod quotas;
+mod search;
 mod tissue;

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 /// Limit so small that old segments are evicted.
-const SCARCE: Limits = Limits { bytes: 60_000, age: None };
+const SCARCE: Limits = Limits { bytes: 60_000, age: None, user_bytes: None };
 
 fn try_open(files: &Memory, limits: Limits) -> Result<Cache, CacheError> {
     Cache::open_on(Arc::new(files.clone()), Path::new(Memory::TIER), limits, Access::Write, at(1000))
@@ -42,7 +42,7 @@ proptest! {
         }
         let mut fates = seeds.into_iter().cycle();
         let left = files.after_power_loss(place.index(files.changes() + 1), || fates.next().unwrap());
-        let ample = Limits { bytes: 1 << 30, age: None };
+        let ample = Limits { bytes: 1 << 30, ..Limits::default() };
         let cache = open(&left, ample);
         entries.iter().for_each(|(entry, blob)| { entry.is_in(&cache, *blob); });
         entries.iter().for_each(|(entry, blob)| drop_stored(entry.put(&cache, *blob)));

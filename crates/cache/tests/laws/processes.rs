@@ -49,7 +49,7 @@ fn two_processes_fill_one_folder() {
 /// Two processes with a small limit evict each other's segments. They lose entries, but never find wrong ones.
 #[test]
 fn two_processes_evict_each_others_segments() {
-    const LIMIT: Limits = Limits { bytes: 150_000, age: None };
+    const LIMIT: Limits = Limits { bytes: 150_000, age: None, user_bytes: None };
     if let Some(folder) = as_child() {
         let cache = Cache::open(&folder, LIMIT, at(1000)).unwrap();
         for number in 0..600 {

@@ -42,7 +42,7 @@ fn tissue_comes_back() {
         let folder = tempfile::tempdir().unwrap();
         let cache = open(folder.path());
         for region in &regions {
-            assert_ne!(cache.store(&region.digest(), region), InsertOutcome::Not);
+            assert_ne!(cache.store(&region.digest(), region, ""), InsertOutcome::Not);
         }
         drop(cache);
         let cache = open(folder.path());

@@ -40,6 +40,9 @@ pub struct TaskRequest {
     pub arguments: Vec<Value>,
     /// Inputs of the operation.
     pub inputs: Vec<InputLocation>,
+    /// Values and regions that the task's [`Guard`](pleach_workflow::Guard) reads, after the inputs: the shell decides by them
+    /// whether the task runs or is skipped. An output of a skipped task may be missing.
+    pub guard: Vec<InputLocation>,
     /// For each output of the operation: whether it has a reader. The shell may drop outputs without one at once.
     pub requested: Vec<bool>,
     /// Set for the bucket's first task: the shell must load all inputs of the bucket into storage before it runs, since

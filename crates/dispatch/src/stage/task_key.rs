@@ -53,6 +53,15 @@ pub fn provenance_id(key: &TaskKey, output: usize) -> RegionIdentity {
     RegionIdentity(*hash.finalize().as_bytes())
 }
 
+/// Returns the identity of a stage input with unknown content, once it is the output of a task that was skipped.
+#[must_use]
+pub fn input_id(key: &RegionKey) -> RegionIdentity {
+    let mut hash = blake3::Hasher::new();
+    hash.update(b"pleach input 1");
+    hash.update(&key.0);
+    RegionIdentity(*hash.finalize().as_bytes())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -62,7 +71,16 @@ mod tests {
     fn task(operation: &str, version: u32) -> Task {
         let (name, description) = (String::new(), String::new());
         let (arguments, reads, writes) = (Vec::new(), Vec::new(), Vec::new());
-        Task { name, description, operation: operation.to_owned(), version, arguments, reads, writes }
+        Task {
+            name,
+            description,
+            operation: operation.to_owned(),
+            version,
+            arguments,
+            reads,
+            writes,
+            guard: None,
+        }
     }
 
     #[test]

@@ -149,7 +149,7 @@ impl Study {
     /// Returns the stage of a bucket.
     pub(super) fn stage_of_bucket(&self, bucket: BucketId) -> usize {
         let first = self.plan.buckets[bucket.index()].instances[0];
-        self.plan.instances[first.index()].stage
+        self.plan.instances.at(first).stage
     }
 
     /// Queues a bucket if it has open instances and all of them are ready.
@@ -172,13 +172,13 @@ impl Study {
     fn work(&self, bucket: BucketId, open: &BTreeSet<InstanceId>, worker: WorkerId) -> BucketWork {
         let mut stage = 0;
         let instances = open.iter().map(|&id| {
-            let plan = &self.plan.instances[id.index()];
+            let plan = self.plan.instances.at(id);
             stage = plan.stage as u32;
             InstanceWork {
                 id,
-                parameters: plan.parameters.clone(),
-                inputs: plan.inputs.clone(),
-                outputs: plan.outputs.clone(),
+                parameters: plan.parameters().collect(),
+                inputs: plan.inputs.to_vec(),
+                outputs: plan.outputs.to_vec(),
                 stays: self.stays(id),
             }
         });
@@ -199,6 +199,6 @@ impl Study {
     fn stays(&self, id: InstanceId) -> bool {
         let waits = |other: &InstanceId| *other != id && self.instances.state(*other) != InstanceState::Done;
         let children = self.instances.children(id).iter();
-        children.flat_map(|child| &self.plan.instances[child.index()].parents).any(waits)
+        children.flat_map(|child| self.plan.instances.at(*child).parents).any(waits)
     }
 }

@@ -36,7 +36,7 @@ impl Study {
 
     /// Compares instances with their leases and their parents.
     fn check_instances(&self) -> Result<(), String> {
-        for (id, plan) in (0u32..).map(InstanceId).zip(&self.plan.instances) {
+        for (id, plan) in self.plan.instances.enumerate() {
             let state = self.instances.state(id);
             if let InstanceState::Leased(lease) = state
                 && !self.leases.get(lease).is_some_and(|lease| lease.open().contains(&id))

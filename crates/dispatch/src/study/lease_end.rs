@@ -85,7 +85,7 @@ impl Study {
 
     /// Counts the parents of an instance that are not done.
     pub(super) fn unfinished_parents(&self, instance: InstanceId) -> usize {
-        let parents = self.plan.instances[instance.index()].parents.iter();
+        let parents = self.plan.instances.at(instance).parents.iter();
         parents.filter(|parent| self.instances.state(**parent) != InstanceState::Done).count()
     }
 

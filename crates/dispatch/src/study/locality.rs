@@ -97,7 +97,7 @@ impl Study {
     #[must_use]
     pub fn holders_of(&self, bucket: BucketId) -> BTreeSet<WorkerId> {
         let Some(first) = self.instances.bucket(bucket).open().first() else { return BTreeSet::new() };
-        let inputs = &self.plan.instances[first.index()].inputs;
+        let inputs = self.plan.instances.at(*first).inputs;
         let holders = inputs.iter().filter_map(|key| self.regions.holders(*key));
         // All workers may hold a common region, so a few of its holders suffice.
         let few = holders.flat_map(|holders| holders.iter().take(HOLDERS_LOOKED_AT));
@@ -109,7 +109,7 @@ impl Study {
     pub fn remote_bytes(&self, bucket: BucketId, worker: WorkerId) -> u64 {
         // All instances of a bucket have the same inputs.
         let Some(first) = self.instances.bucket(bucket).open().first() else { return 0 };
-        let instance = &self.plan.instances[first.index()];
+        let instance = self.plan.instances.at(*first);
         let inputs = &self.plan.stages[instance.stage].inputs;
         let pixels = self.plan.buckets[bucket.index()].pixels;
         let mut bytes = 0;

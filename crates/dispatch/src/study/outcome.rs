@@ -87,6 +87,8 @@ pub struct TaskTotal {
     pub reused_from_before: u64,
     /// Runs avoided because another worker had run the task.
     pub reused_from_peers: u64,
+    /// Tasks that did not run because of their guard, in loops and choices.
+    pub skipped: u64,
     /// Wall seconds of task cache lookups and writes.
     pub cache_seconds: f64,
 }
@@ -105,6 +107,7 @@ impl TaskTotal {
         self.reused_by_cache += other.reused_by_cache;
         self.reused_from_before += other.reused_from_before;
         self.reused_from_peers += other.reused_from_peers;
+        self.skipped += other.skipped;
         self.cache_seconds += other.cache_seconds;
     }
 }
@@ -136,6 +139,7 @@ impl StudyOutcome {
                 TaskOutcome::Reused(ReuseSource::Cache) => total.reused_by_cache += 1,
                 TaskOutcome::Reused(ReuseSource::Before) => total.reused_from_before += 1,
                 TaskOutcome::Reused(ReuseSource::Peer) => total.reused_from_peers += 1,
+                TaskOutcome::Skipped => total.skipped += 1,
             }
             total.cache_seconds += task.cache_seconds;
         }
@@ -168,6 +172,7 @@ mod tests {
             report(1, 0, TaskOutcome::Reused(ReuseSource::Dataflow), 0.0),
             report(1, 0, TaskOutcome::Reused(ReuseSource::Value), 0.0),
             report(1, 0, TaskOutcome::Reused(ReuseSource::Before), 0.0),
+            report(1, 0, TaskOutcome::Skipped, 0.0),
         ]);
         let first = TaskTotal {
             runs: 2,
@@ -184,10 +189,17 @@ mod tests {
             reused_by_dataflow: 1,
             reused_by_value: 1,
             reused_from_before: 1,
+            skipped: 1,
             ..TaskTotal::default()
         };
         assert_eq!(outcome.tasks, BTreeMap::from([((0, 1), first), ((1, 0), second)]));
-        let all = TaskTotal { reused_by_dataflow: 1, reused_by_value: 1, reused_from_before: 1, ..first };
+        let all = TaskTotal {
+            reused_by_dataflow: 1,
+            reused_by_value: 1,
+            reused_from_before: 1,
+            skipped: 1,
+            ..first
+        };
         assert_eq!(outcome.all_tasks(), all);
     }
 }

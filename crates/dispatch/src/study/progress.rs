@@ -1,7 +1,7 @@
 //! Progress of a study, in numbers for display. No decision depends on them.
 
 use super::Study;
-use super::state::{InstanceState, Lease};
+use super::state::Lease;
 use crate::LeaseId;
 use std::time::Duration;
 
@@ -32,18 +32,16 @@ impl Study {
         self.instances.set_all_ready_since(now);
     }
 
-    /// Counts the instances by state. Linear in their number, about 10 ms for a million.
+    /// Counts the instances by state.
     #[must_use]
     pub fn census(&self) -> InstanceCounts {
         let mut census = InstanceCounts::default();
-        for state in self.instances.states() {
-            *match state {
-                InstanceState::Waiting(_) | InstanceState::Reopened => &mut census.waiting,
-                InstanceState::Ready => &mut census.ready,
-                InstanceState::Leased(_) => &mut census.leased,
-                InstanceState::Done => &mut census.finished,
-                InstanceState::Failed => &mut census.failed,
-            } += 1;
+        for stage in self.instances.census() {
+            census.waiting += stage.waiting;
+            census.ready += stage.ready;
+            census.leased += stage.leased;
+            census.finished += stage.finished;
+            census.failed += stage.failed;
         }
         census
     }
@@ -65,14 +63,12 @@ impl Study {
     /// number of open ones. `None` without slots, and until an instance of each stage with open ones has
     /// been finished.
     #[must_use]
+    #[expect(clippy::cast_precision_loss, reason = "a prediction")]
     pub fn predicted_remaining_seconds(&self, slots: u32) -> Option<f64> {
-        let mut open = vec![0_u32; self.plan.stages.len()];
-        for (state, plan) in self.instances.states().zip(&self.plan.instances) {
-            open[plan.stage] += u32::from(!state.is_final());
-        }
         let mut work = 0.0;
-        for (stage, open) in open.into_iter().enumerate().filter(|(_, open)| *open > 0) {
-            work += self.seconds_per_instance(stage)? * f64::from(open);
+        let open = self.instances.census().iter().map(InstanceCounts::open).enumerate();
+        for (stage, open) in open.filter(|(_, open)| *open > 0) {
+            work += self.seconds_per_instance(stage)? * open as f64;
         }
         (slots > 0).then(|| work / f64::from(slots))
     }

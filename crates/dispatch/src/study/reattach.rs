@@ -34,7 +34,7 @@ impl Study {
     /// Returns whether all outputs of an instance without a lease are stored.
     fn is_stored(&self, instance: InstanceId) -> bool {
         let waits = self.instances.state(instance).is_unstarted();
-        let mut outputs = self.plan.instances[instance.index()].outputs.iter();
+        let mut outputs = self.plan.instances.at(instance).outputs.iter();
         let there = |key: RegionKey| !self.regions.is_used(key) || self.regions.is_stored(key);
         waits && outputs.all(|output| !output.reported && (!output.stored || there(output.key)))
     }
@@ -48,15 +48,15 @@ impl Study {
             self.instances.finish(id);
             self.queue_if_ready(bucket);
             self.propagate_finish(id);
-            let parents = self.plan.instances[id.index()].parents.clone();
-            waiting.extend(parents.into_iter().filter(|parent| self.is_needless(*parent)));
+            let parents = self.plan.instances.at(id).parents.iter().copied();
+            waiting.extend(parents.filter(|parent| self.is_needless(*parent)));
         }
     }
 
     fn is_needless(&self, instance: InstanceId) -> bool {
         let waits = self.instances.state(instance).is_unstarted();
         let mut children = self.instances.children(instance).iter();
-        let silent = self.plan.instances[instance.index()].outputs.iter().all(|output| !output.reported);
+        let silent = self.plan.instances.at(instance).outputs.iter().all(|output| !output.reported);
         waits && silent && children.all(|child| self.instances.state(*child).is_final())
     }
 
@@ -81,9 +81,9 @@ impl Study {
             is_unstarted && !self.failures.is_suspected(*id)
         };
         let mut open: BTreeSet<InstanceId> = instances.iter().copied().filter(is_free).collect();
-        let stage = open.first().map(|first| self.plan.instances[first.index()].stage);
+        let stage = open.first().map(|first| self.plan.instances.at(*first).stage);
         // A message may mix stages. A bucket must not.
-        open.retain(|id| Some(self.plan.instances[id.index()].stage) == stage);
+        open.retain(|id| Some(self.plan.instances.at(*id).stage) == stage);
         if open.is_empty() {
             return BTreeSet::new();
         }

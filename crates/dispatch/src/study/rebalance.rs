@@ -46,7 +46,7 @@ impl Study {
             }
             let Some(first) = lease.open().first().filter(|_| lease.twin().is_none()) else { continue };
             let silent = now.saturating_sub(lease.since());
-            let stage = self.plan.instances[first.index()].stage;
+            let stage = self.plan.instances.at(*first).stage;
             let is_late = usual.get(stage).copied().flatten().is_some_and(|usual| silent > usual);
             let bucket = self.instances.bucket(self.instances.bucket_of(*first));
             // A suspect is never granted twice, since it could crash two workers. Lazy, because few leases are late.
@@ -127,6 +127,6 @@ impl Study {
     #[must_use]
     pub fn stage_of(&self, lease: LeaseId) -> Option<usize> {
         let first = self.leases.get(lease)?.open().first()?;
-        Some(self.plan.instances[first.index()].stage)
+        Some(self.plan.instances.at(*first).stage)
     }
 }

@@ -17,6 +17,18 @@ pub trait Replanner: Send {
     /// Returns new buckets for some of the [unstarted](StudySnapshot::unstarted) instances, or `None` if all can keep
     /// theirs. The shell calls it on a thread where it may take seconds.
     fn replan(&mut self, snapshot: &StudySnapshot, slots: u32) -> Option<Vec<BucketPlan>>;
+
+    /// Returns whether the measured costs of tasks differ so much from those of the present buckets that a replan pays off.
+    /// The shell calls it on its own thread: it must take microseconds.
+    fn has_new_costs(&self) -> bool {
+        false
+    }
+
+    /// Returns the ranks of all instances ([`ExecutionPlan::ranks`](crate::plan::ExecutionPlan::ranks)) if the last replan
+    /// has changed them.
+    fn take_ranks(&mut self) -> Option<Vec<f32>> {
+        None
+    }
 }
 
 /// New buckets of a study, prepared for [`Study::handle_replanned`].
@@ -25,6 +37,8 @@ pub struct NewBuckets {
     plans: Vec<BucketPlan>,
     /// Instances of each plan.
     sets: Vec<BTreeSet<InstanceId>>,
+    /// New ranks of all instances, if they change.
+    ranks: Option<Vec<f32>>,
 }
 
 impl NewBuckets {
@@ -44,7 +58,13 @@ impl NewBuckets {
         if let Some(pair) = all.windows(2).find(|pair| pair[0] == pair[1]) {
             return Err(PlanError::NotInOneBucket(pair[0]));
         }
-        Ok(Self { plans, sets })
+        Ok(Self { plans, sets, ranks: None })
+    }
+
+    /// Adds new ranks of all instances of the study.
+    #[must_use]
+    pub fn with_ranks(self, ranks: Option<Vec<f32>>) -> Self {
+        Self { ranks, ..self }
     }
 
     /// Counts the instances of all buckets.
@@ -130,7 +150,7 @@ impl Study {
         self.check_stages(&new)?;
         let all = new.instances();
         let replaced = self.unchanged(&new);
-        let NewBuckets { mut plans, mut sets } = new;
+        let NewBuckets { mut plans, mut sets, ranks } = new;
         if replaced.instances < all {
             for (plan, set) in plans.iter_mut().zip(&mut sets) {
                 let moves = |id: &InstanceId| {
@@ -147,6 +167,9 @@ impl Study {
             sets.retain(|set| !set.is_empty());
         }
         let former = self.rebuild(&replaced.buckets, plans, sets);
+        if let Some(ranks) = ranks.filter(|ranks| ranks.len() == self.plan.instances.len()) {
+            self.plan.ranks = ranks;
+        }
         Ok(Merged { moved: replaced.instances, outdated: all - replaced.instances, former })
     }
 
@@ -224,7 +247,7 @@ impl Study {
         for (number, plan) in (0u32..).map(BucketId).zip(&new.plans) {
             let mut stage = None;
             for &id in &plan.instances {
-                let own = self.plan.instances.get(id.index()).ok_or(PlanError::Dangling(id))?.stage;
+                let own = self.plan.instances.get(id).ok_or(PlanError::Dangling(id))?.stage;
                 if *stage.get_or_insert(own) != own {
                     return Err(PlanError::BadBucket(number));
                 }

@@ -27,7 +27,7 @@ impl Study {
         now: Duration,
     ) {
         if let Some(silent) = self.leases.record_report(worker, lease, instance, now) {
-            self.throughput.record_report(self.plan.instances[instance.index()].stage, silent);
+            self.throughput.record_report(self.plan.instances.at(instance).stage, silent);
         }
     }
 
@@ -59,6 +59,6 @@ impl Study {
     /// Returns the stage of a bucket and its planned number of instances.
     pub(crate) fn planned(&self, bucket: BucketId) -> (usize, usize) {
         let instances = &self.plan.buckets[bucket.index()].instances;
-        (self.plan.instances[instances[0].index()].stage, instances.len())
+        (self.plan.instances.at(instances[0]).stage, instances.len())
     }
 }

@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 impl Study {
     /// Records the regions that a worker holds after it has finished an instance.
     pub(super) fn add_holder(&mut self, worker: WorkerId, instance: InstanceId) {
-        for key in self.plan.instances[instance.index()].used() {
+        for key in self.plan.instances.at(instance).used() {
             self.regions.add_holder(worker, key);
         }
     }
@@ -81,7 +81,7 @@ impl Study {
             return false;
         }
         let back = self.reclaim(returned);
-        let mut lost = self.plan.instances[instance.index()].inputs.clone();
+        let mut lost = self.plan.instances.at(instance).inputs.to_vec();
         lost.retain(|key| {
             let sent = sent.iter().find(|sent| sent.key == *key);
             keys.contains(key) && self.regions.remove_sent_holders(*key, sent)
@@ -98,7 +98,7 @@ impl Study {
     /// Fails those of returned or reopened instances whose parents have failed since they were granted.
     pub(super) fn fail_orphans(&mut self, instances: &[InstanceId]) {
         for &instance in instances {
-            let mut parents = self.plan.instances[instance.index()].parents.iter();
+            let mut parents = self.plan.instances.at(instance).parents.iter();
             let failed = parents.find(|parent| self.instances.state(**parent) == InstanceState::Failed);
             let Some((origin, cause)) = failed.and_then(|parent| self.failures.cause(*parent)).cloned()
             else {
@@ -156,7 +156,7 @@ impl Study {
                 self.unqueue(bucket);
             }
         }
-        let keys: Vec<RegionKey> = self.plan.instances[instance.index()].used();
+        let keys: Vec<RegionKey> = self.plan.instances.at(instance).used();
         self.regions.add_user(&keys);
         let gone = keys.into_iter().filter(|key| !self.regions.is_stored(*key));
         gone.filter_map(|key| self.regions.producer(key)).filter(|producer| *producer != instance).collect()

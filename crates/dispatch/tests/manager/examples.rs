@@ -188,9 +188,11 @@ fn output_read_only_by_failed_instances_is_released() {
     // 2 reads from 0 and from 1. 0 fails while 1 still runs.
     let mut plan = chain(&[(0, None), (0, None), (1, Some(1))], &[&[0], &[1], &[2]]);
     plan.stages[1] = shapes::stage(0, 2, Vec::new(), &[(0, 0)]);
-    plan.instances[2].inputs = vec![output_key(0, 0), output_key(1, 0)];
-    plan.instances[2].parents = ids([0, 1]);
-    plan.instances[0].outputs[0].stored = true;
+    plan.instances.edit(|all| {
+        all[2].inputs = vec![output_key(0, 0), output_key(1, 0)];
+        all[2].parents = ids([0, 1]);
+        all[0].outputs[0].stored = true;
+    });
     let mut manager = manager_of(plan, &BTreeSet::new()).expect("a plan that keeps the rules");
     let worker = manager.handle_join(WorkerInfo::ANY);
     manager.handle_request(worker, 2, None);
@@ -226,7 +228,7 @@ fn plans_that_break_the_rules_are_refused() {
     assert_eq!(refusal(chain(&two, &[&[0], &[1], &[2]])), dangling);
     let dangling = case(PlanError::Dangling(InstanceId(1)), "instance 1 names something that is not there");
     let mut plan = chain(&two, &[&[0], &[1]]);
-    plan.instances[1].inputs.clear();
+    plan.instances.edit(|all| all[1].inputs.clear());
     assert_eq!(refusal(plan), dangling);
     let mut plan = chain(&two, &[&[0], &[1]]);
     plan.stages.pop();
@@ -327,7 +329,7 @@ fn resumed_study_runs_open_instances_and_their_ancestors() {
 
     // An instance without reported outputs or readers runs again: no record shows that it has run.
     let mut plan = plan;
-    plan.instances[5].outputs[0].reported = false;
+    plan.instances.edit(|all| all[5].outputs[0].reported = false);
     let manager = manager_of(plan, &finished).expect("valid");
     assert_eq!(unfinished(&manager), 2);
 }

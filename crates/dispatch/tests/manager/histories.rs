@@ -163,7 +163,7 @@ proptest! {
         // Instances without reported outputs are never known as finished. Naming them as finished changes
         // nothing.
         let mut finished = cluster.reported();
-        let needless = (0u32..).map(InstanceId).zip(&plan.instances).zip(also);
+        let needless = plan.instances.enumerate().zip(also);
         let silent = needless.filter(|((_, instance), also)| *also && instance.outputs.iter().all(|o| !o.reported));
         finished.extend(silent.map(|((id, _), _)| id));
 
@@ -177,7 +177,7 @@ proptest! {
             }
         }
         let reported: BTreeSet<InstanceId> = finished.union(&rest.reported()).copied().collect();
-        let reports = |id: &InstanceId| plan.instances[id.index()].outputs.iter().any(|output| output.reported);
+        let reports = |id: &InstanceId| plan.instances.at(*id).outputs.iter().any(|output| output.reported);
         let all = (0..plan.instances.len() as u32).map(InstanceId).filter(reports);
         prop_assert!(all.into_iter().all(|id| reported.contains(&id)), "results of all");
     }

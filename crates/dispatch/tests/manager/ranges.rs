@@ -15,9 +15,9 @@ fn tiles(buckets: &[u32]) -> ExecutionPlan {
     let pairs: Vec<&[u32]> = pairs.iter().map(Vec::as_slice).collect();
     let mut plan = chain(&vec![(0, None); 2 * all as usize], &pairs);
     let tile_of = (0u32..).zip(buckets).flat_map(|(tile, buckets)| vec![tile; 2 * *buckets as usize]);
-    for (instance, tile) in plan.instances.iter_mut().zip(tile_of) {
-        instance.inputs = vec![tile_key(tile)];
-    }
+    plan.instances.edit(|all| {
+        all.iter_mut().zip(tile_of).for_each(|(instance, tile)| instance.inputs = vec![tile_key(tile)]);
+    });
     ExecutionPlan { sharing: ReuseScope::Dataflow, ..plan }
 }
 
@@ -134,7 +134,7 @@ fn new_tile_precedes_the_tiles_of_other_workers() {
     let buckets: Vec<Vec<u32>> = (0..9).map(|instance| vec![instance]).collect();
     let buckets: Vec<&[u32]> = buckets.iter().map(Vec::as_slice).collect();
     let mut plan = ExecutionPlan { sharing: ReuseScope::Value, ..chain(&instances, &buckets) };
-    (0..3).for_each(|tile| plan.instances[tile as usize].inputs = vec![tile_key(tile)]);
+    plan.instances.edit(|all| (0..3).for_each(|tile| all[tile as usize].inputs = vec![tile_key(tile)]));
     let (mut manager, workers) = manager(plan, 2);
     assert_eq!(ask(&mut manager, workers[0]), ["w0 <- 0 under 0"]);
     assert_eq!(ask(&mut manager, workers[1]), ["w1 <- 1 under 1"]);

@@ -5,7 +5,7 @@ use crate::regions::{far_bytes, is_needed, reports, stored, uses};
 use crate::solo::{STUDY, manager_of};
 use pleach_dispatch::manager::{Effect, Manager, WorkerInfo};
 use pleach_dispatch::message::BucketWork;
-use pleach_dispatch::plan::{BucketPlan, ExecutionPlan, InstancePlan, ReuseScope};
+use pleach_dispatch::plan::{BucketPlan, ExecutionPlan, PlannedInstance, ReuseScope};
 use pleach_dispatch::study::{Effect as Event, NewBuckets, Study};
 use pleach_dispatch::{BucketId, InstanceId, LeaseId, WorkerId};
 use pleach_regions::RegionKey;
@@ -129,7 +129,7 @@ impl Cluster {
         let reopened = self.lost_with(worker);
         for instance in &reopened {
             self.done.remove(instance);
-            for key in uses(&self.plan.instances[instance.index()]) {
+            for key in uses(self.plan.instances.at(*instance)) {
                 self.released.remove(&key);
             }
         }
@@ -156,7 +156,7 @@ impl Cluster {
                 continue;
             };
             if reopened.insert(producer) {
-                let inputs = self.plan.instances[producer.index()].inputs.iter();
+                let inputs = self.plan.instances.at(producer).inputs.iter();
                 lost.extend(inputs.filter(|key| !self.holders.contains_key(key)));
             }
         }
@@ -165,7 +165,7 @@ impl Cluster {
 
     /// Returns the instance that stores a region.
     fn producer(&self, key: RegionKey) -> Option<InstanceId> {
-        let stores = |instance: &InstancePlan| stored(instance).any(|stored| stored == key);
+        let stores = |instance: PlannedInstance<'_>| stored(instance).any(|stored| stored == key);
         self.plan.instances.iter().position(stores).map(|number| InstanceId(number as u32))
     }
 
@@ -186,7 +186,7 @@ impl Cluster {
     fn orphans(&self, back: Vec<InstanceId>) -> Vec<(InstanceId, Option<InstanceId>)> {
         let mut orphans = BTreeMap::new();
         for id in back.into_iter().filter(|id| !self.is_over(*id) && !self.is_granted(*id)) {
-            let parents = self.plan.instances[id.index()].parents.iter();
+            let parents = self.plan.instances.at(id).parents.iter();
             if let Some(origin) = parents.filter_map(|parent| self.failed.get(parent)).next() {
                 for (id, _) in self.struck_by(id) {
                     orphans.entry(id).or_insert(Some(*origin));
@@ -295,7 +295,7 @@ impl Cluster {
         let Granted { worker, lease, instance } = report;
         if succeeds {
             assert!(self.manager.handle_done(worker, STUDY, lease, instance), "{report:?} did not count");
-            for key in uses(&self.plan.instances[instance.index()]) {
+            for key in uses(self.plan.instances.at(instance)) {
                 if self.producer(key).is_some() {
                     self.holders.entry(key).or_default().insert(worker);
                 }
@@ -325,13 +325,13 @@ impl Cluster {
 
     /// Returns the finished instances with reported outputs. A later run knows them.
     pub(crate) fn reported(&self) -> BTreeSet<InstanceId> {
-        self.done.iter().copied().filter(|id| reports(&self.plan.instances[id.index()])).collect()
+        self.done.iter().copied().filter(|id| reports(self.plan.instances.at(*id))).collect()
     }
 
     /// Returns an instance and its open descendants without a lease, with the origin of their failure.
     fn struck_by(&self, origin: InstanceId) -> Vec<(InstanceId, Option<InstanceId>)> {
         let mut struck = BTreeSet::from([origin]);
-        for (id, instance) in (0u32..).map(InstanceId).zip(&self.plan.instances) {
+        for (id, instance) in self.plan.instances.enumerate() {
             let open = !self.is_over(id) && !self.is_granted(id);
             if open && instance.parents.iter().any(|parent| struck.contains(parent)) {
                 struck.insert(id);
@@ -388,8 +388,7 @@ impl Cluster {
             }
         }
         if self.complete {
-            let open = (0u32..).map(InstanceId).zip(&self.plan.instances);
-            let open = open.filter(|(id, _)| !self.closed.contains(id));
+            let open = self.plan.instances.enumerate().filter(|(id, _)| !self.closed.contains(id));
             let used: BTreeSet<RegionKey> = open.flat_map(|(_, instance)| uses(instance)).collect();
             assert_eq!(self.released, used, "released in the end");
         }
@@ -401,7 +400,7 @@ impl Cluster {
             let mut open = bucket.iter().filter(|id| !self.is_over(**id)).peekable();
             let granted = |id: &InstanceId| self.is_granted(*id);
             let waits = |id: &InstanceId| {
-                let mut parents = self.plan.instances[id.index()].parents.iter();
+                let mut parents = self.plan.instances.at(*id).parents.iter();
                 !parents.all(|parent| self.done.contains(parent) || self.closed.contains(parent))
             };
             open.peek().is_some() && open.all(|id| !granted(id) && !waits(id))
@@ -422,7 +421,7 @@ impl Cluster {
     }
 
     fn stage(&self, instance: InstanceId) -> u32 {
-        self.plan.instances[instance.index()].stage as u32
+        self.plan.instances.at(instance).stage as u32
     }
 
     fn assigned(&mut self, worker: WorkerId, lease: LeaseId, work: &BucketWork, later: bool) {
@@ -468,12 +467,13 @@ impl Cluster {
         assert_eq!(told, wanted.filter(|(_, holders)| !holders.contains(&worker)).collect());
         assert!(told.len() == work.elsewhere.len() && told.values().all(|workers| !workers.is_empty()));
         for instance in &work.instances {
-            let plan = &self.plan.instances[instance.id.index()];
+            let plan = self.plan.instances.at(instance.id);
             assert!(self.granted.iter().all(|granted| granted.instance != instance.id), "granted twice");
             assert!(instance.inputs.iter().all(|key| !self.released.contains(key)), "an input is gone");
-            assert_eq!((&instance.inputs, &instance.parameters), (&plan.inputs, &plan.parameters));
-            assert_eq!((&instance.outputs, work.stage as usize), (&plan.outputs, plan.stage));
-            let waits = |reader: &InstancePlan| {
+            assert!(plan.parameters().eq(instance.parameters.iter().copied()), "{instance:?} of {plan:?}");
+            let found = (&instance.inputs[..], &instance.outputs[..], work.stage as usize);
+            assert_eq!(found, (plan.inputs, plan.outputs, plan.stage));
+            let waits = |reader: PlannedInstance<'_>| {
                 let mut parents = reader.parents.iter();
                 reader.parents.contains(&instance.id)
                     && parents
@@ -487,7 +487,7 @@ impl Cluster {
     fn let_go(&mut self, key: RegionKey) {
         assert!(self.released.insert(key), "{key} is released twice");
         self.holders.remove(&key);
-        for (id, instance) in (0u32..).map(InstanceId).zip(&self.plan.instances) {
+        for (id, instance) in self.plan.instances.enumerate() {
             let used = uses(instance).any(|used| used == key);
             assert!(!used || self.is_over(id), "{key} is released, and {id} still uses it");
         }

@@ -82,7 +82,7 @@ fn wrap(raw: &[RawStage], later_first: bool) -> ExecutionPlan {
             let read = |&choice: &u32| match choice % (earlier + 1) {
                 0 => (None, tile_key(choice % 3)),
                 parent => {
-                    let given = plan.instances[parent as usize - 1].outputs.len();
+                    let given = plan.instances.at(InstanceId(parent - 1)).outputs.len();
                     (Some(InstanceId(parent - 1)), output_key(parent - 1, (choice / 64) as usize % given))
                 }
             };
@@ -106,11 +106,11 @@ fn wrap(raw: &[RawStage], later_first: bool) -> ExecutionPlan {
     if later_first {
         plan.buckets.reverse();
     }
-    let read: Vec<RegionKey> = plan.instances.iter().flat_map(|instance| instance.inputs.clone()).collect();
-    for output in plan.instances.iter_mut().flat_map(|instance| &mut instance.outputs) {
+    let read: Vec<RegionKey> = plan.instances.iter().flat_map(|instance| instance.inputs.to_vec()).collect();
+    plan.instances.change_outputs(|output| {
         output.stored = read.contains(&output.key);
         // Some outputs with readers are results as well.
         output.reported = !output.stored || output.key.0[15].is_multiple_of(3);
-    }
+    });
     plan
 }

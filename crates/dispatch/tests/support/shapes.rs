@@ -18,6 +18,7 @@ pub(crate) fn task(name: &str, arguments: &[usize], reads: &[TaskInput], writes:
         arguments: arguments.to_vec(),
         reads: reads.to_vec(),
         writes: (0..writes).map(|output| region(&format!("{name}.{output}"))).collect(),
+        guard: None,
     }
 }
 

@@ -3,7 +3,9 @@
 use crate::shapes::{key, stage, task};
 use pleach_dispatch::InstanceId;
 use pleach_dispatch::memory_model::TaskMemory;
-use pleach_dispatch::plan::{BucketPlan, ExecutionPlan, InstancePlan, OutputPlan, ReuseScope};
+use pleach_dispatch::plan::{
+    BucketPlan, ExecutionPlan, InstancePlan, OutputPlan, PlannedInstance, ReuseScope,
+};
 use pleach_regions::RegionKey;
 use pleach_workflow::{Stage, TaskInput, Value};
 use proptest::collection::vec;
@@ -36,9 +38,9 @@ impl fmt::Debug for Study {
         for bucket in &self.plan.buckets {
             writeln!(f, "bucket on {} px", bucket.pixels)?;
             for id in &bucket.instances {
-                let InstancePlan { stage, parameters, inputs, parents, .. } =
-                    &self.plan.instances[id.index()];
-                let values: Vec<String> = parameters.iter().map(ToString::to_string).collect();
+                let instance = self.plan.instances.at(*id);
+                let PlannedInstance { stage, inputs, parents, .. } = instance;
+                let values: Vec<String> = instance.parameters().map(|value| value.to_string()).collect();
                 let inputs: Vec<u128> = inputs.iter().map(|key| u128::from_be_bytes(key.0)).collect();
                 writeln!(f, "  {id} of {stage}: {values:?} reads {inputs:?} after {parents:?}")?;
             }
@@ -193,11 +195,11 @@ fn make(
             study.plan.buckets.push(BucketPlan { instances: vec![id], pixels: tiles[tile] });
         }
     }
-    let read: BTreeSet<RegionKey> = study.plan.instances.iter().flat_map(|i| i.inputs.clone()).collect();
-    for output in study.plan.instances.iter_mut().flat_map(|instance| &mut instance.outputs) {
+    let read: BTreeSet<RegionKey> = study.plan.instances.iter().flat_map(|i| i.inputs.to_vec()).collect();
+    study.plan.instances.change_outputs(|output| {
         output.stored = read.contains(&output.key);
         output.reported = !output.stored;
-    }
+    });
     study
 }
 

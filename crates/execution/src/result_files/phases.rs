@@ -47,6 +47,7 @@ fn of_all(phases: &[Phase<'_>], wall_seconds: f64) -> Option<RunRecord> {
     all.runs = runs().map(|run| run.runs).sum();
     all.failed = runs().map(|run| run.failed).sum();
     all.tasks_executed = runs().map(|run| run.tasks_executed).sum();
+    all.tasks_skipped = runs().map(|run| run.tasks_skipped).sum();
     all.tasks_reused.clear();
     all.operations.clear();
     all.convergence = None;

@@ -48,6 +48,7 @@ pub(super) fn of(
         failed: collected.failed(),
         tasks_executed: finished.outcome.tasks.values().map(|total| total.runs).sum(),
         tasks_reused,
+        tasks_skipped: finished.outcome.tasks.values().map(|total| total.skipped).sum(),
         operations,
         cache,
         storage: done.spill.map(|spill| record::StorageRecord::new(&spill.passed(), spill.counts())),

@@ -1,10 +1,11 @@
-//! Starts an installed S3 server: `s3s-fs`, or `moto_server` of moto.
+//! Starts an S3 server: an installed `s3s-fs` or `moto_server`, or the moto that `scripts/install-moto` installs.
 
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 pub(crate) const BUCKET: &str = "studies";
@@ -15,7 +16,7 @@ pub(crate) const CREDENTIALS: [(&str, &str); 2] =
 
 /// A server with one bucket. Dropping this value kills it.
 pub(crate) struct Serving {
-    child: Child,
+    pub(crate) child: Child,
     pub(crate) endpoint: String,
     /// Folder of the objects, if the server stores them as files (`s3s-fs`).
     pub(crate) folder: Option<PathBuf>,
@@ -33,12 +34,32 @@ fn installed(program: &str) -> Option<PathBuf> {
     std::env::split_paths(&path).map(|folder| folder.join(program)).find(|file| file.is_file())
 }
 
+/// Returns the server that `scripts/install-moto` installs, or the reason why it cannot.
+fn install() -> Result<PathBuf, String> {
+    static MOTO: OnceLock<Result<PathBuf, String>> = OnceLock::new();
+    let script = || {
+        // The crate's folder or the root of the repository, since two packages have this file.
+        let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let script =
+            here.ancestors().map(|folder| folder.join("scripts/install-moto")).find(|file| file.is_file());
+        let script = script.ok_or("scripts/install-moto is missing")?;
+        let output = Command::new(script).stdin(Stdio::null()).output().map_err(|error| error.to_string())?;
+        let folder = PathBuf::from(String::from_utf8_lossy(&output.stdout).trim());
+        match output.status.success() {
+            true => Ok(folder.join("moto_server")),
+            false => Err(String::from_utf8_lossy(&output.stderr).trim().replace('\n', "; ")),
+        }
+    };
+    MOTO.get_or_init(script).clone()
+}
+
 /// Starts a server with a bucket. If no server is installed, prints that the test is skipped and returns `None`.
 #[expect(clippy::print_stdout, reason = "a test that does not run says so")]
 pub(crate) fn serve(test: &str, place: &Path) -> Option<Serving> {
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port().to_string();
     let folder = place.join("objects");
-    let (mut command, keeps_files) = match (installed("s3s-fs"), installed("moto_server")) {
+    let moto = || installed("moto_server").map_or_else(install, Ok);
+    let (mut command, keeps_files) = match (installed("s3s-fs"), moto) {
         (Some(program), _) => {
             // `s3s-fs` serves each folder as a bucket.
             fs::create_dir_all(folder.join(BUCKET)).unwrap();
@@ -47,15 +68,17 @@ pub(crate) fn serve(test: &str, place: &Path) -> Option<Serving> {
             command.args(["--secret-key", "test"]).arg(&folder);
             (command, true)
         }
-        (None, Some(program)) => {
-            let mut command = Command::new(program);
-            command.args(["-H", "127.0.0.1", "-p", &port]);
-            (command, false)
-        }
-        (None, None) => {
-            println!("SKIPPED {test}: no server that speaks S3 is installed (s3s-fs or moto_server)");
-            return None;
-        }
+        (None, moto) => match moto() {
+            Ok(program) => {
+                let mut command = Command::new(program);
+                command.args(["-H", "127.0.0.1", "-p", &port]);
+                (command, false)
+            }
+            Err(why) => {
+                println!("SKIPPED {test}: no server that speaks S3 can be installed: {why}");
+                return None;
+            }
+        },
     };
     let quiet = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     let child = quiet.spawn().unwrap();

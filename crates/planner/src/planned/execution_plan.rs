@@ -2,25 +2,28 @@
 
 use crate::builder;
 use crate::{PlanBuilder, ReuseMode, identity};
-use pleach_dispatch::plan::{BucketPlan, ExecutionPlan, InstancePlan, OutputPlan};
+use pleach_dispatch::plan::{BucketPlan, ExecutionPlan, InstancePlans, OutputPlan};
 use pleach_regions::RegionKey;
 use pleach_reuse::{Buckets, InstanceId, StageIndex};
 use pleach_workflow::{InputOrigin, StageInput, Value};
 use std::collections::HashSet;
+use std::sync::Arc;
 
 /// Builds the plan of `solutions`, the buckets of each stage.
 pub(crate) fn build(builder: &PlanBuilder<'_>, solutions: &[Buckets], mode: ReuseMode) -> ExecutionPlan {
     let PlanBuilder { study, runs, graph, .. } = builder;
     let stages = &study.workflow.stages;
     let read_as = study.workflow.reference_elements();
-    let mut instances: Vec<InstancePlan> = Vec::with_capacity(graph.instances().len());
+    let columns = stages.iter().map(|stage| stage.parameters.clone()).collect();
+    let mut instances = InstancePlans::of_sets(Arc::clone(study.evaluations), columns);
     for (id, instance) in (0u32..).map(InstanceId).zip(graph.instances()) {
         let number = instance.stage.0 as usize;
         let stage = &stages[number];
         let run = instance.first_run;
         let evaluation = &study.evaluations[runs.evaluation(run)];
         let tile = &study.tiles[runs.tile(run)];
-        let producer = |s: usize| &instances[graph.instance_of(run, StageIndex(s as u32)).0 as usize];
+        let planned = |id: InstanceId| instances.at(pleach_dispatch::InstanceId(id.0));
+        let producer = |s: usize| planned(graph.instance_of(run, StageIndex(s as u32)));
         let input = |input: &StageInput| match input.origin {
             InputOrigin::Input(input) => tile.inputs[input],
             InputOrigin::Stage { stage, output } => producer(stage).outputs[output].key,
@@ -28,7 +31,7 @@ pub(crate) fn build(builder: &PlanBuilder<'_>, solutions: &[Buckets], mode: Reus
                 Some(reference) if study.reference_run => {
                     let run = runs.run(0, runs.tile(run));
                     let id = graph.instance_of(run, StageIndex(reference.stage as u32));
-                    instances[id.0 as usize].outputs[reference.output].key
+                    planned(id).outputs[reference.output].key
                 }
                 _ => tile.inputs[builder::reference_column(*study, &read_as, input)],
             },
@@ -44,17 +47,16 @@ pub(crate) fn build(builder: &PlanBuilder<'_>, solutions: &[Buckets], mode: Reus
             stored: false,
             reported: number == response.stage && output == response.output,
         });
-        let outputs = outputs.collect();
+        let outputs: Vec<OutputPlan> = outputs.collect();
         let mut parents: Vec<_> = graph.parents(id).map(|p| pleach_dispatch::InstanceId(p.0)).collect();
         parents.sort_unstable();
         parents.dedup();
-        instances.push(InstancePlan { stage: number, parameters, inputs, outputs, parents });
+        instances.push_row((number, runs.evaluation(run)), &inputs, &outputs, &parents);
     }
     // An output that no instance reads is reported at most, so no worker has to store it.
     let read: HashSet<RegionKey> = instances.iter().flat_map(|i| i.inputs.iter().copied()).collect();
-    for output in instances.iter_mut().flat_map(|instance| &mut instance.outputs) {
-        output.stored = read.contains(&output.key);
-    }
+    instances.change_outputs(|output| output.stored = read.contains(&output.key));
+    instances.shrink();
     let id = |id: InstanceId| pleach_dispatch::InstanceId(id.0);
     let bucket = |(tile, bucket): (usize, Vec<InstanceId>)| BucketPlan {
         instances: bucket.into_iter().map(id).collect(),
@@ -63,10 +65,7 @@ pub(crate) fn build(builder: &PlanBuilder<'_>, solutions: &[Buckets], mode: Reus
     let (planned, found) = (instances.len(), graph.instances().len());
     assert!(planned == found, "{planned} of {found} instances are planned");
     debug_assert!(
-        instances
-            .iter()
-            .enumerate()
-            .all(|(id, instance)| instance.parents.iter().all(|parent| parent.index() < id)),
+        instances.enumerate().all(|(id, instance)| instance.parents.iter().all(|parent| *parent < id)),
         "an instance precedes a parent"
     );
     let (solved, problems) = (solutions.len(), builder.stages.len());

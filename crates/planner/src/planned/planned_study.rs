@@ -2,11 +2,12 @@
 
 use crate::builder::StageProblem;
 use crate::planned::summary;
-use crate::replan::ReplannedStage;
+use crate::replan::{RankTables, ReplannedStage};
 use crate::{PlanBuilder, PlanSummary, PlanningError, ReuseMode, StudyReplanner};
 use pleach_dispatch::plan::ExecutionPlan;
 use pleach_reuse::{Buckets, CompactGraph, InstanceId, Runs, StageIndex};
 use std::num::NonZeroUsize;
+use std::sync::Arc;
 
 /// Execution plan, with the mapping from runs to instances.
 #[derive(Debug)]
@@ -16,7 +17,7 @@ pub struct PlannedStudy {
     /// Savings and predicted cost.
     pub summary: PlanSummary,
     runs: Runs,
-    graph: CompactGraph,
+    graph: Arc<CompactGraph>,
     first_evaluation: usize,
     /// Merge problems of the stages, for replanning.
     pub(crate) stages: Vec<StageProblem>,
@@ -38,7 +39,7 @@ impl PlannedStudy {
         let first_evaluation = usize::from(!builder.study.defaults_run);
         let PlanBuilder { runs, graph, stages, study, .. } = builder;
         let pixels = study.tiles.iter().map(|tile| tile.pixels).collect();
-        Ok(Self { plan, summary, runs, graph, first_evaluation, stages, pixels, mode })
+        Ok(Self { plan, summary, runs, graph: Arc::new(graph), first_evaluation, stages, pixels, mode })
     }
 
     /// Returns the instance that computes a stage of an evaluation on a tile. Evaluations are numbered from 1; 0 is the
@@ -58,11 +59,17 @@ impl PlannedStudy {
     /// each stage now. Replanning never goes below `min_buckets`.
     pub fn take_replanner(&mut self, max_buckets: NonZeroUsize, min_buckets: NonZeroUsize) -> StudyReplanner {
         let stages = std::mem::take(&mut self.stages);
+        let ranks = RankTables::new(Arc::clone(&self.graph), &stages, self.mode.is_dataflow());
         let tile_pixels =
             |instance: InstanceId| self.pixels[self.runs.tile(self.graph.instance(instance).first_run)];
         let stages =
             stages.into_iter().map(|stage| ReplannedStage::of_problem(stage, self.mode, tile_pixels));
-        StudyReplanner::new(stages.collect(), max_buckets, min_buckets)
+        StudyReplanner::new(stages.collect(), max_buckets, min_buckets).with_ranks(ranks)
+    }
+
+    /// Returns the number of stage instances.
+    pub fn instances(&self) -> usize {
+        self.graph.instances().len()
     }
 
     /// Returns the stage of an instance.

@@ -21,7 +21,7 @@ pub fn task_counts(
         // Finished instances execute nothing, so their tasks are neither counted nor shared.
         let open: Vec<InstanceId> = bucket.instances.iter().copied().filter(|id| open[id.index()]).collect();
         let Some(first) = open.first() else { continue };
-        let number = plan.instances[first.index()].stage;
+        let number = plan.instances.at(*first).stage;
         let stage = &plan.stages[number];
         if open.len() == 1 {
             // Nothing is shared within one instance.
@@ -49,12 +49,12 @@ pub fn task_counts(
 }
 
 fn work(plan: &ExecutionPlan, id: InstanceId) -> InstanceWork {
-    let instance = &plan.instances[id.index()];
+    let instance = plan.instances.at(id);
     InstanceWork {
         id,
-        parameters: instance.parameters.clone(),
-        inputs: instance.inputs.clone(),
-        outputs: instance.outputs.clone(),
+        parameters: instance.parameters().collect(),
+        inputs: instance.inputs.to_vec(),
+        outputs: instance.outputs.to_vec(),
         stays: false,
     }
 }

@@ -60,7 +60,8 @@ pub struct RecordedTask {
     pub operation: String,
     /// `run`: executed for this evaluation. `stage`, `bucket`: executed for `evaluation`, whose stage instance or bucket this
     /// one shares. `dataflow`, `value`: found in the memory of `worker`. `peer`: found at worker `holder`. `cache`: in the
-    /// task cache. `earlier`: executed in an earlier phase or round. `unrecorded`: no record.
+    /// task cache. `earlier`: executed in an earlier phase or round. `skipped`: its loop had ended, or it is of the other
+    /// branch of a choice. `unrecorded`: no record.
     pub source: String,
     /// Evaluation that the task was executed for, if another one. 0 is the baseline or the reference.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -118,6 +119,14 @@ pub struct TaskSummary {
     pub seconds: f64,
     /// Number of reused results by level.
     pub reused: BTreeMap<String, u64>,
+    /// Number of times that its guard decided that it does not run.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub skipped: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 /// Totals of one worker.

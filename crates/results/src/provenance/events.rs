@@ -24,6 +24,9 @@ const OWN_INSTANCE: u8 = 1 << TASK_BITS;
 
 const OUTCOME_SHIFT: u8 = TASK_BITS + 1;
 
+/// Code of a skipped task.
+const SKIPPED: u8 = 6;
+
 /// Levels of reuse, by their code less 1. Code 0 is an execution.
 const LEVELS: [ReuseSource; 5] =
     [ReuseSource::Dataflow, ReuseSource::Value, ReuseSource::Cache, ReuseSource::Before, ReuseSource::Peer];
@@ -91,6 +94,7 @@ impl EventWriter {
             TaskOutcome::Reused(level) => {
                 1 + LEVELS.iter().position(|other| *other == level).unwrap_or_default() as u8
             }
+            TaskOutcome::Skipped => SKIPPED,
         };
         let small = u8::try_from(task.task).ok().filter(|task| *task < LARGE_TASK);
         let own = if is_own { OWN_INSTANCE } else { 0 };
@@ -123,7 +127,7 @@ impl EventWriter {
                 }
                 _ => put(&mut self.bytes, 0),
             },
-            (TaskOutcome::Reused(_), _) => {}
+            (TaskOutcome::Reused(_) | TaskOutcome::Skipped, _) => {}
         }
     }
 
@@ -172,6 +176,8 @@ pub(super) enum Outcome {
         /// Worker that had the result.
         holder: Option<usize>,
     },
+    /// Its guard decided that it does not run.
+    Skipped,
 }
 
 /// Names of workers, in the order of their first event.
@@ -274,6 +280,7 @@ impl EventReader<'_> {
                 self.started = self.cursor.difference(self.started)?;
                 Outcome::Executed { started_micros: self.started, micros: self.cursor.number()? }
             }
+            SKIPPED => Outcome::Skipped,
             code => {
                 let level = *LEVELS.get(usize::from(code) - 1)?;
                 let (mut from, mut holder) = (None, None);
@@ -301,7 +308,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn task() -> impl Strategy<Value = (TaskReport, u8)> {
-        (0u32..20, 0u32..9, 0u8..6, any::<u32>(), 0u64..1 << 50, 0u32..1 << 30).prop_map(
+        (0u32..20, 0u32..9, 0u8..7, any::<u32>(), 0u64..1 << 50, 0u32..1 << 30).prop_map(
             |(task, instance, outcome, from, started, micros)| {
                 let seconds = f64::from(micros) * 1e-6;
                 let (done, source) = match outcome {
@@ -309,6 +316,7 @@ mod tests {
                         TaskOutcome::Ran { seconds, predicted_seconds: 0.0, digests: 0, digest_seconds: 0.0 },
                         None,
                     ),
+                    SKIPPED => (TaskOutcome::Skipped, None),
                     level => {
                         let source = match from % 3 {
                             0 => None,
@@ -372,6 +380,7 @@ mod tests {
                             Some(TaskSource::Instance(from)),
                         ) => Outcome::Reused { level, from: Some(from.0), holder: None },
                         (TaskOutcome::Reused(level), _) => Outcome::Reused { level, from: None, holder: None },
+                        (TaskOutcome::Skipped, _) => Outcome::Skipped,
                     };
                     prop_assert_eq!(found.outcome, expected);
                 }

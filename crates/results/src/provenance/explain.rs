@@ -307,6 +307,7 @@ fn fill(
             task.evaluation = from.and_then(first);
             task.holder = holder.and_then(|holder| workers.get(holder).cloned());
         }
+        Outcome::Skipped => task.source = "skipped".to_owned(),
     }
 }
 

@@ -9,7 +9,7 @@ use pleach_regions::RegionKey;
 use pleach_study::PreparedStudy;
 use pleach_workflow::{TaskInput, Value};
 use std::collections::{BTreeSet, HashMap};
-use std::hash::{BuildHasher, RandomState};
+use std::hash::{BuildHasher, Hash, RandomState};
 
 /// Source of a response that is known before an execution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -325,9 +325,10 @@ fn classes(plan: &ExecutionPlan) -> (Vec<(u32, usize)>, Vec<u32>) {
         (Vec::with_capacity(plan.instances.len()), Vec::with_capacity(tasks));
     let state = RandomState::new();
     let mut known: HashMap<u64, u32> = HashMap::new();
-    for instance in &plan.instances {
+    for instance in plan.instances.iter() {
         let first = classes.len();
         first_tasks.push((instance.stage as u32, first));
+        let parameters: Vec<Value> = instance.parameters().collect();
         for (number, task) in plan.stages[instance.stage].tasks.iter().enumerate() {
             let (mut tasks, mut inputs) = (Vec::new(), Vec::new());
             for read in &task.reads {
@@ -336,7 +337,7 @@ fn classes(plan: &ExecutionPlan) -> (Vec<(u32, usize)>, Vec<u32>) {
                     TaskInput::Task { task, output } => tasks.push((classes[first + task], output)),
                 }
             }
-            let arguments = task.arguments.iter().map(|argument| &instance.parameters[*argument]).collect();
+            let arguments = task.arguments.iter().map(|argument| &parameters[*argument]).collect();
             let identity = TaskIdentity { stage: instance.stage, task: number, arguments, tasks, inputs };
             let next = known.len() as u32;
             classes.push(*known.entry(state.hash_one(&identity)).or_insert(next));

@@ -84,6 +84,7 @@ fn add_task(total: &mut TaskSummary, worker: &mut WorkerSummary, outcome: Outcom
             *total.reused.entry(level_name(level).to_owned()).or_default() += 1;
             worker.reused += 1;
         }
+        Outcome::Skipped => total.skipped += 1,
     }
 }
 

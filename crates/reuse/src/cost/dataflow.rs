@@ -139,6 +139,21 @@ impl Dataflow {
         self.costs[task.0 as usize]
     }
 
+    /// Takes over the costs of the problem that the graph was built from, after they have changed.
+    ///
+    /// # Panics
+    /// If the problem has other instances.
+    pub fn update_costs(&mut self, problem: &MergeProblem) {
+        assert_eq!(problem.len() * self.levels, self.rows.len(), "the problem that the graph was built from");
+        // From the last instance back: the first one that needs a task decides its cost.
+        for member in problem.members().rev() {
+            for level in 0..self.levels {
+                let task = self.task(member, level);
+                self.costs[task.0 as usize] = problem.cost(member, level);
+            }
+        }
+    }
+
     /// Returns the tasks whose outputs a task reads.
     pub fn reads(&self, task: TaskId) -> &[TaskId] {
         let level = self.level(task);

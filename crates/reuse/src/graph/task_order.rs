@@ -136,7 +136,7 @@ impl LastCosts<'_> {
     fn lasts(&self, set: u64) -> Vec<usize> {
         let tasks = || (0..self.graph.len()).filter(move |task| set >> task & 1 == 1);
         let read =
-            tasks().flat_map(|task| &self.graph.reads(task).tasks).fold(0, |set, read| set | 1 << read);
+            tasks().flat_map(|task| &self.graph.reads(task).tasks).fold(0_u64, |set, read| set | 1 << read);
         tasks().filter(|task| read >> task & 1 == 0).collect()
     }
 

@@ -3,8 +3,9 @@
 //! Certificates of workers and of other managers give no access.
 
 use super::State;
+use super::control::{Submitter, TOKEN_USER};
 use super::error::ApiError;
-use crate::listener::{Connection, Stream};
+use crate::listener::{CERTIFIED, Connection, Stream};
 use actix_web::HttpRequest;
 use actix_web::body::MessageBody;
 use actix_web::dev::{ServiceRequest, ServiceResponse};
@@ -53,6 +54,12 @@ pub(super) fn client_at(request: &HttpRequest) -> Result<String, ApiError> {
     let who = client(request)?;
     let place = request.peer_addr().map(|address| format!(" at {}", address.ip().to_canonical()));
     Ok(format!("{who}{}", place.unwrap_or_default()))
+}
+
+/// Returns the client of a submission.
+pub(super) fn submitter(request: &HttpRequest) -> Result<Submitter, ApiError> {
+    let user = client(request)?.strip_prefix(CERTIFIED).unwrap_or(TOKEN_USER).to_owned();
+    Ok(Submitter { user, at: client_at(request)? })
 }
 
 fn check_token(request: &ServiceRequest) -> Result<(), ApiError> {

@@ -7,6 +7,7 @@ use pleach_api::digest::InputDigest;
 use pleach_api::schema::{Forgotten, ScalingStatus, StudyStatus, Submitted, WorkerStatus};
 use pleach_api::submission::Submission;
 use pleach_results::provenance::{Explanation, RunSelection};
+use std::fmt;
 use std::future::Future;
 use std::path::PathBuf;
 use std::pin::Pin;
@@ -14,6 +15,24 @@ use thiserror::Error;
 
 /// Future of an answer.
 pub(crate) type ControlFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, ControlError>> + Send + 'a>>;
+
+/// Client that submits a study.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Submitter {
+    /// The user: the name in a client certificate, or `token` for all clients with the token.
+    pub user: String,
+    /// Client and address, for the operator's log.
+    pub(crate) at: String,
+}
+
+/// User of all clients with the manager's token, who share one identity.
+pub(crate) const TOKEN_USER: &str = "token";
+
+impl fmt::Display for Submitter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.at)
+    }
+}
 
 /// Reason why a request is refused: one line, shown to the user as it is.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -46,7 +65,7 @@ pub trait Control: Send + Sync + 'static {
         &self,
         submission: Submission,
         key: Option<String>,
-        client: String,
+        client: Submitter,
     ) -> ControlFuture<'_, Submitted>;
 
     /// Handles the arrival of an input file, which is complete and on disk now.

@@ -11,6 +11,9 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
+/// Prefix of the name of a client with a certificate.
+pub(crate) const CERTIFIED: &str = "node ";
+
 /// Open connection.
 #[derive(Debug)]
 pub(crate) struct Connection {
@@ -53,7 +56,8 @@ impl Connection {
     /// the same token are distinguished by their network.
     pub(crate) fn trust(&self, name: Option<&str>) {
         self.is_certified.set(self.is_certified() || name.is_some());
-        let client = || name.map_or_else(|| format!("token {}", self.network), |name| format!("node {name}"));
+        let client =
+            || name.map_or_else(|| format!("token {}", self.network), |name| format!("{CERTIFIED}{name}"));
         // The first name stays: the handshake shows a certificate before any request can show a token.
         self.client.borrow_mut().get_or_insert_with(|| client().into());
         self.wake();

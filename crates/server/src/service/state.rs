@@ -82,6 +82,9 @@ pub struct StoredSubmission {
     pub(crate) key: Option<String>,
     #[serde(with = "rfc3339")]
     pub(crate) submitted: OffsetDateTime,
+    /// User that submitted it. `None` in records of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) user: Option<String>,
 }
 
 /// Study of an earlier start.

@@ -12,7 +12,7 @@ mod remarks;
 use super::scaling::{Scaler, StudyNeed};
 use super::state::{KeptStudy, StateDir, StateError, StoredSubmission, StudyEnd};
 use super::study_runner::{self, Manager, PlannedCapacity, ReadyStudy, StudyRunError};
-use crate::http::control::ControlError;
+use crate::http::control::{ControlError, Submitter};
 use crate::input_store::InputStore;
 use crate::pools::Pools;
 pub use control::ServiceControl;
@@ -24,13 +24,16 @@ use pleach_actors::manager::{DropStudyResults, GetView, ManagerView, RetainResul
 use pleach_api::digest::InputDigest;
 use pleach_api::schema::{ScalingStatus, StudyState, Submitted};
 use pleach_api::submission::Submission;
+use pleach_cache::Cache;
+use pleach_dispatch::cost_model::CostModel;
+use pleach_execution::cost_history;
 use pleach_study::{Cause, Defect};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use time::OffsetDateTime;
-use tracing::error;
+use tracing::{error, warn};
 
 /// Maximum number of running studies. Each keeps its plan in memory, and more would only share the same workers.
 const RUNNING_AT_ONCE: usize = 16;
@@ -53,8 +56,10 @@ pub struct StudyContext {
     /// Notified when a study has ended, so that the next one may start.
     study_ended: Condvar,
     scaler: Scaler,
-    /// Folder of the task cache that workers write.
+    /// Folder or bucket of the task cache that workers write.
     pub(crate) task_cache: Option<PathBuf>,
+    /// The task cache, if it is in a bucket and has been opened.
+    pub(crate) bucket_cache: Mutex<Option<Arc<Cache>>>,
 }
 
 impl StudyContext {
@@ -85,6 +90,7 @@ impl StudyContext {
             study_ended,
             scaler,
             task_cache,
+            bucket_cache: Mutex::default(),
         });
         for KeptStudy { id, kept, ended } in kept {
             // Stored files are only looked up by name here. They are verified before the study runs, because there
@@ -150,7 +156,7 @@ impl StudyContext {
         self: &Arc<Self>,
         submission: Submission,
         key: Option<String>,
-        client: &str,
+        client: &Submitter,
         view: &ManagerView,
     ) -> Result<Submitted, ControlError> {
         let reservation = match self.reserve_id(key.as_deref()) {
@@ -174,7 +180,7 @@ impl StudyContext {
             return Err(ControlError::Study(format!("study {}: {irregular}", submission.name)));
         }
         let submitted = OffsetDateTime::now_utc();
-        let kept = StoredSubmission { submission, key, submitted };
+        let kept = StoredSubmission { submission, key, submitted, user: Some(client.user.clone()) };
         // Planned before it is accepted, so that the client gets the error of a study that cannot be executed.
         let ready = self.ready(id, &kept, view).map_err(|error| refusal(&error))?;
         let least = |worker: &WorkerView| ready.needs().with_spill(worker.spill_bytes);
@@ -203,6 +209,11 @@ impl StudyContext {
         Ok(Submitted { id: id.to_string(), missing })
     }
 
+    /// Returns the user that submitted a study. `None` if it is unknown.
+    pub(super) fn user_of(&self, id: u32) -> Option<String> {
+        self.studies.lock().get(&id)?.kept.user.clone()
+    }
+
     /// Reserves an id for a submission. Waits while a submission under the same key is in progress. Returns
     /// [`IdConflict::Before`] if a study was accepted under this key before, and [`IdConflict::All`] if no id is left.
     fn reserve_id(self: &Arc<Self>, key: Option<&str>) -> Result<IdReservation, IdConflict> {
@@ -229,13 +240,23 @@ impl StudyContext {
         }
     }
 
+    /// Keeps the costs of operations that a study has learned, for the plans of later studies.
+    pub(crate) fn keep_costs(&self, learned: &CostModel) {
+        if let Err(cause) = cost_history::store(self.state.folder(), learned) {
+            warn!("operation costs are not stored for later plans: {cause}");
+        }
+    }
+
     fn ready(
         &self,
         id: u32,
         kept: &StoredSubmission,
         view: &ManagerView,
     ) -> Result<ReadyStudy, StudyRunError> {
-        let planning = || study_runner::ready(id, kept, &self.store, PlannedCapacity::of(view));
+        let planning = || {
+            let costs = cost_history::read(self.state.folder());
+            study_runner::ready(id, kept, &self.store, PlannedCapacity::of(view), costs)
+        };
         // An invalid submission may panic in the planner and must not end the manager.
         let ready = std::panic::catch_unwind(std::panic::AssertUnwindSafe(planning));
         ready.unwrap_or_else(|_| {

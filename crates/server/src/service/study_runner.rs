@@ -3,7 +3,9 @@
 //! Each phase, and each round of a growing sample, is a separate plan of the manager actor, one after another. Its
 //! [`PlanId`] is the same after a restart. [`rounds`] decides their order.
 
+mod cluster_executor;
 mod error;
+mod planning;
 mod prior;
 
 use super::local::Lookup;
@@ -11,50 +13,38 @@ use super::mend;
 use super::state::{StoredSubmission, StudyEnd};
 use super::studies::{StudyContext, StudyProgress};
 use crate::input_store::InputStore;
+use cluster_executor::ClusterExecutor;
 use error::StudyParts;
 pub(crate) use error::StudyRunError;
-use pleach_actors::embedded::PlanOutcome;
+pub(crate) use planning::PlannedCapacity;
+use planning::{plan, replan};
 use pleach_actors::input_files::gather;
-use pleach_actors::manager::{
-    GetSnapshot, GetView, ManagerActor, ManagerView, RecordDurable, ReplacePlan, StartPlan, StudyRequest,
-    SuspendStudy,
-};
+use pleach_actors::manager::{GetView, ManagerActor};
 use pleach_api::schema::StudyState;
 use pleach_api::submission::PlanChoice;
-use pleach_cache::PriorResults;
+use pleach_cache::{PriorResults, StudyLabel};
 use pleach_dispatch::PlanId;
+use pleach_dispatch::cost_model::CostModel;
 use pleach_dispatch::memory_model::MinimumMemory;
-use pleach_dispatch::message::{FileContent, InputFile};
-use pleach_dispatch::plan::{ExecutionPlan, PlanError};
-use pleach_dispatch::study::{ReplacementPlan, Study};
-use pleach_execution::executor::{self, ExecutionRequest, ExecutionResult, Executor};
+use pleach_dispatch::message::FileContent;
+use pleach_execution::executor::{self, ExecutionResult};
 use pleach_execution::progress::ProgressCounts;
 use pleach_execution::result_files::{self, phases::PlanOfPhases};
 use pleach_execution::rounds::{self, RoundResult, StudyResult, phases};
 use pleach_execution::session::{self, Existing, Session, SessionState};
-use pleach_planner::{
-    BucketLimitOptions, Plan, PlanOptions, PlanRequest, PlanningError, StudyReplanner, WorkerMemory,
-};
-use pleach_regions::RegionKey;
+use pleach_planner::Plan;
 use pleach_report::gallery::previews::Previews;
 use pleach_results::analysis::CollectedResponses;
 use pleach_results::folder::Folder;
 use pleach_results::journal;
 use pleach_results::record::RunRecord;
-use pleach_reuse::BUCKETS_PER_CORE;
 use pleach_study::{Defect, PreparedStudy};
 use prior::prior_results;
-use std::collections::HashMap;
-use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 use time::OffsetDateTime;
-use tokio::sync::oneshot;
 use tracing::{info, warn};
-
-/// Interval between checks for workers with too little memory for a study's plan, 1 s.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// Study that is ready to run.
 pub(crate) struct ReadyStudy {
@@ -63,6 +53,8 @@ pub(crate) struct ReadyStudy {
     first: Option<PreparedStudy>,
     /// Plan of the first phase, or of the whole study.
     planned: Plan,
+    /// Costs of operations that the plan is made with.
+    costs: CostModel,
     start: Instant,
 }
 
@@ -89,31 +81,6 @@ impl ReadyStudy {
     }
 }
 
-/// Capacity of the workers that a study is planned for.
-#[derive(Clone, Debug)]
-pub(crate) struct PlannedCapacity {
-    slots: NonZeroU32,
-    /// Memory of each worker.
-    memory: Vec<WorkerMemory>,
-}
-
-impl PlannedCapacity {
-    /// Returns the capacity of the present workers, at least 1 slot.
-    pub(crate) fn of(view: &ManagerView) -> Self {
-        let slots: u32 = view.workers.iter().map(|worker| worker.slots).sum();
-        let memory = view.workers.iter().map(|worker| WorkerMemory {
-            memory_bytes: worker.memory_bytes,
-            spill_bytes: worker.spill_bytes,
-        });
-        Self { slots: NonZeroU32::new(slots).unwrap_or(NonZeroU32::MIN), memory: memory.collect() }
-    }
-
-    /// Returns the number of workers with too little memory for a plan with these needs.
-    fn too_small(&self, needs: &MinimumMemory) -> usize {
-        self.memory.iter().filter(|memory| !memory.fits(needs)).count()
-    }
-}
-
 /// Returns a local path of a file. The companions of a slide in several files have the same relative paths as at the
 /// client. `None` if a file is missing or the links to companions cannot be created.
 fn find(store: &InputStore, lookup: &Lookup<'_>, file: &FileContent) -> Option<PathBuf> {
@@ -126,7 +93,7 @@ fn find(store: &InputStore, lookup: &Lookup<'_>, file: &FileContent) -> Option<P
     gather(store.folder(), file, places).ok()
 }
 
-/// Prepares and plans a study for these workers.
+/// Prepares and plans a study for these workers, with the costs of earlier studies.
 ///
 /// # Errors
 /// [`StudyRunError`] if the study cannot be prepared or planned.
@@ -135,154 +102,14 @@ pub(crate) fn ready(
     kept: &StoredSubmission,
     store: &InputStore,
     workers: PlannedCapacity,
+    costs: CostModel,
 ) -> Result<ReadyStudy, StudyRunError> {
     let start = Instant::now();
     let lookup = Lookup::new(store);
     let whole = kept.submission.prepare(id, |file| find(store, &lookup, file))?;
     let first = if whole.study.phases.is_empty() { None } else { Some(whole.of_phase(0, None)?) };
-    let planned = plan(first.as_ref().unwrap_or(&whole), kept.submission.plan, &workers);
-    Ok(ReadyStudy { whole, first, planned: planned?, start })
-}
-
-fn plan(
-    prepared: &PreparedStudy,
-    choice: PlanChoice,
-    workers: &PlannedCapacity,
-) -> Result<Plan, PlanningError> {
-    let request = PlanRequest {
-        options: PlanOptions::new(choice.strategy, choice.reuse),
-        buckets: BucketLimitOptions {
-            max_bucket_size: choice.max_bucket_size,
-            max_buckets: choice.max_buckets,
-        },
-        slots: workers.slots,
-        workers: &workers.memory,
-        tree_fallback: true,
-    };
-    let mut plan = pleach_planner::plan(prepared.planning_input(), &request)?;
-    plan.study.plan.durable = prepared.study.durable;
-    Ok(plan)
-}
-
-/// Takes the replanner out of a plan, for replanning while the study runs. The number of buckets may fall only if the
-/// plan has no more buckets than its slots need. `None` for strategies other than TRTMA and ranges, and if the user
-/// gave the number of buckets.
-fn replan(planned: &mut Plan, choice: PlanChoice) -> Option<StudyReplanner> {
-    let Plan { study, record, .. } = planned;
-    if !matches!(record.strategy, "trtma" | "ranges") || choice.max_buckets.is_some() {
-        return None;
-    }
-    let most = record.max_buckets.and_then(NonZeroUsize::new).unwrap_or(NonZeroUsize::MAX);
-    let usual = BUCKETS_PER_CORE.saturating_mul(NonZeroUsize::new(record.workers as usize)?);
-    // More buckets than usual were needed for the workers' memory.
-    let least = if most > usual { most } else { NonZeroUsize::MIN };
-    Some(study.take_replanner(most, least))
-}
-
-/// Executes a plan on the manager's workers.
-struct ClusterExecutor<'a> {
-    shared: &'a Arc<StudyContext>,
-    prepared: &'a PreparedStudy,
-    choice: PlanChoice,
-    id: PlanId,
-    /// See [`RoundRunner`].
-    retains_results: bool,
-    inputs: HashMap<RegionKey, InputFile>,
-    replan: Option<StudyReplanner>,
-}
-
-impl Executor for ClusterExecutor<'_> {
-    type Error = StudyRunError;
-
-    fn execute(&mut self, work: ExecutionRequest) -> Result<PlanOutcome, StudyRunError> {
-        let (done, mut outcome) = oneshot::channel();
-        let mut needs = work.plan.needs.clone();
-        let study = StudyRequest {
-            // Built on this thread, because it takes seconds for a large plan.
-            study: Study::resume(work.plan, &work.finished).map_err(Defect::new)?,
-            inputs: std::mem::take(&mut self.inputs),
-            observer: work.observer,
-            replanner: self.replan.take().map(|replan| Box::new(replan) as _),
-            retains_results: self.retains_results,
-            done,
-        };
-        let begun = self.shared.manager.send(StartPlan { id: self.id, study });
-        self.shared.network.block_on(begun).map_err(Defect::new)?;
-        let mut tried = Vec::new();
-        let outcome = loop {
-            let waited = async { tokio::time::timeout(LOOK_EVERY, &mut outcome).await };
-            match self.shared.network.block_on(waited) {
-                Ok(outcome) => break outcome.map_err(Defect::new)?,
-                Err(_) => self.suit(&mut needs, &mut tried)?,
-            }
-        };
-        Ok(PlanOutcome { outcome, peak_bytes: 0, retained_bytes: 0 })
-    }
-
-    fn broken(&self) -> Box<dyn FnOnce() + Send> {
-        let (manager, id) = (self.shared.manager.clone(), self.id);
-        Box::new(move || manager.do_send(SuspendStudy(id)))
-    }
-
-    fn durable(&self) -> Box<dyn FnMut(u64) + Send> {
-        let (manager, study) = (self.shared.manager.clone(), self.id);
-        Box::new(move |records| manager.do_send(RecordDurable { study, records }))
-    }
-}
-
-impl ClusterExecutor<'_> {
-    /// Moves unstarted instances to buckets that fit workers with less memory, if such workers have joined and such a
-    /// plan exists. `needs` is the minimum memory of the present plan, `tried` the memory of the workers at the last
-    /// attempt.
-    fn suit(&self, needs: &mut MinimumMemory, tried: &mut Vec<WorkerMemory>) -> Result<(), StudyRunError> {
-        let view = self.shared.network.block_on(self.shared.manager.send(GetView)).map_err(Defect::new)?;
-        let workers = PlannedCapacity::of(&view);
-        let mut memory = workers.memory.clone();
-        // A set of sizes: more workers of a known size, or another order, need no second attempt.
-        memory.sort_unstable();
-        memory.dedup();
-        let too_small = workers.too_small(needs);
-        if too_small == 0 || *tried == memory {
-            return Ok(());
-        }
-        *tried = memory;
-        let mut planned = plan(self.prepared, self.choice, &workers)?;
-        let new_needs = planned.study.plan.needs.clone();
-        if workers.too_small(&new_needs) >= too_small {
-            return Ok(());
-        }
-        // After planning, which takes long: changes after the snapshot can make the replacement invalid.
-        let snapshot = self.shared.manager.send(GetSnapshot(self.id));
-        let Some(snapshot) = self.shared.network.block_on(snapshot).map_err(Defect::new)? else {
-            // The plan has ended meanwhile.
-            return Ok(());
-        };
-        let ExecutionPlan { buckets, sharing, .. } = std::mem::take(&mut planned.study.plan);
-        let replacement = ReplacementPlan::new(buckets, &snapshot, new_needs.clone(), sharing);
-        let replacement = replacement.map_err(Defect::new)?;
-        let replanner = replan(&mut planned, self.choice).map(|replan| Box::new(replan) as _);
-        let recut = self.shared.manager.send(ReplacePlan { id: self.id, replacement, replanner });
-        match self.shared.network.block_on(recut).map_err(Defect::new)? {
-            Ok(()) => {
-                let (id, megabytes) = (self.id.study, new_needs.min_bytes.div_ceil(1_000_000));
-                info!(
-                    study = id,
-                    megabytes,
-                    "study {id} replanned for less memory per worker: needs {megabytes} MB at once"
-                );
-                *needs = new_needs;
-            }
-            // Instances became unstarted after the snapshot.
-            Err(PlanError::NotInOneBucket(_)) => tried.clear(),
-            Err(error) => {
-                warn!(
-                    study = self.id.study,
-                    "failed to replan study {} for less memory: {error}", self.id.study
-                )
-            }
-        }
-        Ok(())
-    }
+    let planned = plan(first.as_ref().unwrap_or(&whole), &costs, kept.submission.plan, &workers);
+    Ok(ReadyStudy { whole, first, planned: planned?, costs, start })
 }
 
 /// Runs the phases and rounds of a study on the manager's workers.
@@ -296,6 +123,8 @@ struct RoundRunner<'a, F> {
     /// for reattaching to a restarted manager.
     retains_results: bool,
     past: PriorResults,
+    /// Costs of operations, learned by earlier studies and by earlier rounds and phases.
+    costs: CostModel,
     /// Counts of earlier phases that do not include this phase.
     before: ProgressCounts,
     /// Tasks that earlier rounds of this phase ran.
@@ -309,7 +138,7 @@ impl<F: FnMut(StudyProgress)> rounds::Runner for RoundRunner<'_, F> {
 
     fn plan(&mut self, prepared: &PreparedStudy) -> Result<Plan, StudyRunError> {
         let view = self.shared.network.block_on(self.shared.manager.send(GetView)).map_err(Defect::new)?;
-        let planned = plan(prepared, self.choice, &PlannedCapacity::of(&view));
+        let planned = plan(prepared, &self.costs, self.choice, &PlannedCapacity::of(&view));
         Ok(planned?)
     }
 
@@ -332,10 +161,10 @@ impl<F: FnMut(StudyProgress)> rounds::Runner for RoundRunner<'_, F> {
             phase: number(self.phase, StudyParts::Phases)?,
             round: number(round, StudyParts::Rounds)?,
         };
-        let retains_results = self.retains_results;
         let inputs = self.shared.input_files(self.id, prepared);
         let (shared, choice) = (self.shared, self.choice);
-        let mut cluster = ClusterExecutor { shared, prepared, choice, id, retains_results, inputs, replan };
+        let (label, retains) = (self.past.label.clone(), self.retains_results);
+        let mut cluster = ClusterExecutor { shared, prepared, choice, id, retains, label, inputs, replan };
         let (stage, tree) = result_files::merged(record, &prepared.study.workflow.stages);
         let before = ProgressCounts { tasks_run: self.before.tasks_run + self.rounds_tasks, ..self.before };
         let (phase, evaluations) = (self.phase + 1, prepared.design.evaluations.len());
@@ -343,6 +172,8 @@ impl<F: FnMut(StudyProgress)> rounds::Runner for RoundRunner<'_, F> {
             |progress| (self.follow)(StudyProgress { progress, stage, tree, phase, evaluations, before });
         let executed = executor::execute(prepared, study, session, &self.past, &mut cluster, None, follow)?;
         self.rounds_tasks += executed.finished.outcome.tasks.values().map(|total| total.runs).sum::<u64>();
+        self.costs.merge(&executed.costs);
+        self.shared.keep_costs(&executed.costs);
         Ok(executed)
     }
 
@@ -361,7 +192,7 @@ impl<F: FnMut(StudyProgress)> RoundRunner<'_, F> {
     /// Executes the study, or a phase of it, and writes its results into a folder.
     fn part(
         &mut self,
-        prepared: PreparedStudy,
+        mut prepared: PreparedStudy,
         planned: Plan,
         out: &Path,
         start: Instant,
@@ -387,6 +218,7 @@ impl<F: FnMut(StudyProgress)> RoundRunner<'_, F> {
             );
         }
         self.rounds_tasks = 0;
+        prepared.costs = self.costs.clone();
         let grown = rounds::execute(self, prepared, planned, &mut session)?;
         let StudyResult { prepared, planned, executed, collected, convergence } = grown;
         executed.records_lost.iter().for_each(|lost| warn!(study = id, "study {id}: {lost}"));
@@ -458,7 +290,7 @@ pub(crate) fn run(
     ready: ReadyStudy,
     follow: impl FnMut(StudyProgress),
 ) -> Result<Option<(StudyEnd, u64)>, StudyRunError> {
-    let ReadyStudy { whole, first, planned, start } = ready;
+    let ReadyStudy { whole, first, planned, costs, start } = ready;
     let out = shared.state.results(id);
     let mut parts = RoundRunner {
         shared,
@@ -467,6 +299,7 @@ pub(crate) fn run(
         phase: 0,
         retains_results: first.is_some() || whole.study.until.is_some(),
         past: prior_results(shared, id, choice, &whole),
+        costs,
         before: ProgressCounts::default(),
         rounds_tasks: 0,
         follow,

@@ -142,7 +142,7 @@ fn forget_holders(
     keys: &[RegionKey],
     at_grant: &BTreeMap<RegionKey, BTreeSet<WorkerId>>,
 ) {
-    let inputs = &model.plan.instances[id.index()].inputs;
+    let inputs = model.plan.instances.at(id).inputs;
     for key in inputs.iter().filter(|key| keys.contains(key)) {
         let since = model.holders.get(key).zip(at_grant.get(key));
         let since: BTreeSet<WorkerId> = since.map(|(now, before)| now - before).unwrap_or_default();

@@ -1,6 +1,6 @@
 //! A study in the audit's model, derived from the plan, the events and the effects.
 
-use pleach_dispatch::plan::{ExecutionPlan, InstancePlan};
+use pleach_dispatch::plan::{ExecutionPlan, PlannedInstance};
 use pleach_dispatch::{InstanceId, LeaseId, WorkerId};
 use pleach_regions::RegionKey;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -62,7 +62,7 @@ impl StudyModel {
             finished: HashMap::new(),
             ran: HashMap::new(),
         };
-        for (id, instance) in (0..).map(InstanceId).zip(&plan.instances) {
+        for (id, instance) in plan.instances.enumerate() {
             stored(instance).for_each(|key| _ = model.producers.insert(key, id));
             instance.parents.iter().for_each(|parent| model.children[parent.index()].push(id));
             if open[id.index()] {
@@ -81,11 +81,11 @@ impl StudyModel {
     }
 
     pub(super) fn stage(&self, id: InstanceId) -> usize {
-        self.plan.instances[id.index()].stage
+        self.plan.instances.at(id).stage
     }
 
     fn uses(&self, id: InstanceId) -> BTreeSet<RegionKey> {
-        let instance = &self.plan.instances[id.index()];
+        let instance = self.plan.instances.at(id);
         instance.inputs.iter().copied().chain(stored(instance)).collect()
     }
 
@@ -160,7 +160,7 @@ impl StudyModel {
         let mut lost = BTreeSet::new();
         while let Some(id) = next.pop() {
             if lost.insert(id) {
-                let inputs = self.plan.instances[id.index()].inputs.iter().filter(|key| gone(key));
+                let inputs = self.plan.instances.at(id).inputs.iter().filter(|key| gone(key));
                 next.extend(inputs.filter_map(|key| self.producers.get(key)).filter(|id| is_done(id)));
             }
         }
@@ -197,7 +197,7 @@ impl StudyModel {
     /// Returns whether an instance without results has all its stored outputs held by some worker, so that it need not
     /// be executed.
     pub(super) fn is_stored(&self, id: InstanceId) -> bool {
-        let outputs = &self.plan.instances[id.index()].outputs;
+        let outputs = self.plan.instances.at(id).outputs;
         let is_there = |key: RegionKey| self.holders.contains_key(&key);
         let stores = outputs.iter().any(|output| output.stored);
         stores && outputs.iter().all(|output| !output.reported && (!output.stored || is_there(output.key)))
@@ -210,7 +210,7 @@ impl StudyModel {
 
     /// Returns whether an open instance has a failed parent.
     pub(super) fn has_failed_parent(&self, id: InstanceId) -> bool {
-        let parents = &self.plan.instances[id.index()].parents;
+        let parents = self.plan.instances.at(id).parents;
         parents.iter().any(|parent| self.fate[parent.index()] == Fate::Failed)
     }
 
@@ -220,6 +220,6 @@ impl StudyModel {
 }
 
 /// Returns the outputs that an instance stores for its readers.
-fn stored(instance: &InstancePlan) -> impl Iterator<Item = RegionKey> {
+fn stored(instance: PlannedInstance<'_>) -> impl Iterator<Item = RegionKey> {
     instance.outputs.iter().filter(|output| output.stored).map(|output| output.key)
 }

@@ -53,7 +53,7 @@ impl Audit {
 
     pub(super) fn note_ran(&mut self, worker: WorkerId, study: PlanId, id: InstanceId, tasks: &[TaskReport]) {
         let Some(model) = self.studies.get_mut(&study) else { return };
-        let Some(instance) = model.plan.instances.get(id.index()) else { return };
+        let Some(instance) = model.plan.instances.get(id) else { return };
         // In simulations, all buckets of a stage have images of one size.
         let bucket = model.plan.buckets.iter().find(|bucket| bucket.instances.contains(&id));
         let pixels = bucket.map_or(1, |bucket| bucket.pixels.max(1)) as f64;

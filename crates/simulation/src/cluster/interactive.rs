@@ -228,7 +228,7 @@ impl Cluster {
         let tree = ReuseTree::build(&problem);
         let of = |slots: &u32| {
             let limit = NonZeroUsize::new(3 * *slots as usize)?;
-            let previous = PreviousPlan { buckets: &buckets, max_buckets: before };
+            let previous = PreviousPlan { buckets: &buckets, max_buckets: before, has_other_costs: false };
             let planned = replan(&problem, &tree, previous, |_| false, limit).ok()?;
             let costs = bucket_costs(&tree, &planned.buckets(), |_| true);
             Some(cut(*slots, now - movable + costs.iter().map(|bucket| bucket.cost).sum::<f64>()))

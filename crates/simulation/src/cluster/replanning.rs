@@ -10,7 +10,6 @@ use pleach_dispatch::plan::BucketPlan;
 use pleach_dispatch::study::Replanner;
 use pleach_dispatch::{InstanceId, PlanId};
 use pleach_planner::{ReplannedStage, StudyReplanner};
-use pleach_reuse::ReuseTree;
 use std::num::NonZeroUsize;
 
 /// Time of a replan for each instance of the study, as measured with 160,000 evaluations.
@@ -104,8 +103,8 @@ impl Cluster {
         let members: Vec<InstanceId> =
             (0..all).map(InstanceId).filter(|instance| workload.is_second(*instance)).collect();
         let problem = workload.problem(&members).ok()?;
-        let (pixels, tree) = (vec![workload.pixels(); members.len()], ReuseTree::build(&problem));
-        let stage = ReplannedStage { members, pixels, problem, tree, ranges: None };
+        let pixels = vec![workload.pixels(); members.len()];
+        let stage = ReplannedStage::new(members, pixels, problem, None);
         Some(StudyReplanner::new(vec![stage], NonZeroUsize::new(self.initial_buckets)?, NonZeroUsize::MIN))
     }
 }

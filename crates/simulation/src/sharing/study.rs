@@ -219,6 +219,7 @@ fn stage(tasks: &[SharedTask]) -> Stage {
             })
             .collect(),
         writes: (0..task.outputs).map(|output| region(format!("out{output}"))).collect(),
+        guard: None,
     };
     Stage {
         name: "segment".to_owned(),

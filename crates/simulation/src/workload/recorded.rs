@@ -73,7 +73,7 @@ impl Workload {
             }
         }
         let made: BTreeSet<RegionKey> =
-            plan.instances.iter().flat_map(|instance| &instance.outputs).map(|output| output.key).collect();
+            plan.instances.iter().flat_map(|instance| instance.outputs).map(|output| output.key).collect();
         let stored = plan.instances.iter().map(|instance| {
             instance.outputs.iter().filter(|output| output.stored).map(|output| output.key).collect()
         });

@@ -272,7 +272,7 @@ impl World {
             Step::Lacks { which, keys } => {
                 if let Some(Granted { study, lease, worker, instance }) = choose(&granted, which) {
                     let plan = &self.plans[self.submitted[&study]];
-                    let inputs = plan.instances[instance.index()].inputs.iter().enumerate();
+                    let inputs = plan.instances.at(instance).inputs.iter().enumerate();
                     let keys =
                         inputs.filter(|(number, _)| keys >> (number % 8) & 1 == 1).map(|(_, key)| *key);
                     let keys = keys.collect();
@@ -300,7 +300,7 @@ impl World {
             }
             Step::Replicate { which } => {
                 if let Some(Granted { study, lease, worker, instance }) = choose(&granted, which) {
-                    let outputs = &self.plans[self.submitted[&study]].instances[instance.index()].outputs;
+                    let outputs = self.plans[self.submitted[&study]].instances.at(instance).outputs;
                     let stored = outputs.iter().filter(|output| output.stored);
                     let mut regions: Vec<(RegionKey, u64)> = stored.map(|output| (output.key, 1)).collect();
                     // A region that the instance did not produce: the manager must ignore it.
@@ -333,7 +333,7 @@ impl World {
                 let plan = &self.plans[self.submitted[&study]];
                 // Occasionally an instance that does not exist.
                 let instance = InstanceId((which / 7 % (plan.instances.len() + 1)) as u32);
-                let stage = plan.instances.get(instance.index()).map_or(0, |instance| instance.stage as u32);
+                let stage = plan.instances.get(instance).map_or(0, |instance| instance.stage as u32);
                 let tasks = (0..tasks).map(|task| ran(stage, task % 2, seconds)).collect();
                 self.apply(Event::Ran { worker, study, instance, tasks });
             }
@@ -361,7 +361,7 @@ impl World {
         let plan = &self.plans[self.submitted[&study]];
         let stage = which / 7 % plan.stages.len();
         let of_stage = |open: &&BTreeSet<InstanceId>| {
-            open.first().is_some_and(|first| plan.instances[first.index()].stage == stage)
+            open.first().is_some_and(|first| plan.instances.at(*first).stage == stage)
         };
         let unstarted = self.manager.study(study).expect("a study that is there").unstarted();
         let open = unstarted.map(|(_, open)| open).filter(of_stage).enumerate();
@@ -410,7 +410,7 @@ impl World {
         for (study, done) in studies {
             let plan = self.submitted[&study];
             let reports = |id: &InstanceId| {
-                self.plans[plan].instances[id.index()].outputs.iter().any(|output| output.reported)
+                self.plans[plan].instances.at(*id).outputs.iter().any(|output| output.reported)
             };
             let finished = done.into_iter().filter(reports).collect();
             self.apply(Event::Submit { study, plan, finished });

@@ -2,11 +2,13 @@
 
 use super::Diagnostics;
 use super::topological_order;
-use crate::descriptor::{ParameterDescriptor, StageDescriptor, TaskDescriptor};
+use super::unroll::{UnrolledCondition, UnrolledStage, UnrolledTask, unroll};
+use crate::descriptor::{ParameterDescriptor, StageDescriptor};
 use crate::error::{DescriptorError, Problem};
 use crate::operation::{Operation, Port, Registry};
 use crate::parameter::{self, Domain, Parameter};
 use crate::value::{Value, ValueType};
+use crate::workflow::{Condition, Guard};
 use crate::workflow::{RegionDecl, Stage, StageOutput, Task, TaskInput};
 use pleach_regions::ElementType;
 use std::sync::Arc;
@@ -46,24 +48,29 @@ pub(super) fn check(
     at.limit("/tasks", "tasks", descriptor.tasks.len())?;
     at.limit("/inputs", "inputs", descriptor.inputs.len())?;
     at.limit("/outputs", "outputs", descriptor.outputs.len())?;
-    let operations = operations(at, descriptor, registry)?;
-    let writers = writers(at, descriptor, &operations)?;
-    let reads = reads(at, descriptor, &operations, &writers)?;
-    let order = task_order(at, descriptor, &reads)?;
+    let unrolled = unroll(at, descriptor)?;
+    let operations = operations(at, &unrolled.tasks, registry)?;
+    let writers = writers(at, descriptor, &unrolled.tasks, &operations)?;
+    let mut reads = reads(at, &unrolled.tasks, &operations, &writers)?;
+    let mut guards = Vec::new();
+    for (task, reads) in unrolled.tasks.iter().zip(&mut reads) {
+        guards.push(guard(at, task, &writers, reads)?);
+    }
+    let order = task_order(at, &unrolled.tasks, &reads)?;
     let place = |task: usize| order.iter().position(|&t| t == task).unwrap_or(task);
 
     // Arguments index the parameters of the whole workflow. Tasks are visited in listed order, so that definitions
     // precede uses in the file.
     let mut arguments = Vec::new();
-    for (index, (task, operation)) in descriptor.tasks.iter().zip(&operations).enumerate() {
-        arguments.push(task_arguments(at, index, task, operation.as_ref(), parameters)?);
+    for (task, operation) in unrolled.tasks.iter().zip(&operations) {
+        arguments.push(task_arguments(at, task, operation.as_ref(), parameters)?);
     }
     let mut consumed: Vec<usize> = arguments.iter().flatten().copied().collect();
     consumed.sort_unstable();
     consumed.dedup();
 
     let tasks = order.iter().map(|&index| {
-        let task = &descriptor.tasks[index];
+        let task = &unrolled.tasks[index].descriptor;
         let writes = task.writes.iter().zip(operations[index].outputs());
         let local = |parameter: &usize| consumed.binary_search(parameter).unwrap_or(0);
         Task {
@@ -74,6 +81,7 @@ pub(super) fn check(
             arguments: arguments[index].iter().map(local).collect(),
             reads: reads[index].iter().map(|read| moved(*read, &place)).collect(),
             writes: writes.map(|(name, port)| region(name, port.element)).collect(),
+            guard: guards[index].clone(),
         }
     });
     let tasks = tasks.collect();
@@ -81,7 +89,7 @@ pub(super) fn check(
         name: descriptor.stage.clone(),
         description: descriptor.description.clone(),
         inputs: descriptor.inputs.iter().map(Into::into).collect(),
-        outputs: outputs(at, descriptor, &writers, &place)?,
+        outputs: outputs(at, descriptor, &unrolled, &writers, &place)?,
         parameters: consumed,
         tasks,
         switch: None,
@@ -101,24 +109,24 @@ fn moved(read: TaskInput, place: &impl Fn(usize) -> usize) -> TaskInput {
 
 fn operations<'a>(
     at: &Diagnostics,
-    descriptor: &StageDescriptor,
+    tasks: &[UnrolledTask],
     registry: &'a Registry,
 ) -> Result<Vec<&'a Arc<dyn Operation>>, DescriptorError> {
     let mut operations = Vec::new();
-    for (index, task) in descriptor.tasks.iter().enumerate() {
-        if descriptor.tasks[..index].iter().any(|other| other.task == task.task) {
+    for (index, UnrolledTask { pointer, descriptor: task, .. }) in tasks.iter().enumerate() {
+        if tasks[..index].iter().any(|other| other.descriptor.task == task.task) {
             let name = task.task.clone();
-            return at.fail(format!("/tasks/{index}/task"), Problem::DuplicateName { what: "tasks", name });
+            return at.fail(format!("{pointer}/task"), Problem::DuplicateName { what: "tasks", name });
         }
         let name = task.operation.clone();
         let Some(operation) = registry.get(&name, task.version) else {
             let known = registry.versions(&name);
             return if known.is_empty() {
                 let known = registry.names();
-                at.fail(format!("/tasks/{index}/operation"), Problem::UnknownOperation { name, known })
+                at.fail(format!("{pointer}/operation"), Problem::UnknownOperation { name, known })
             } else {
                 let version = task.version;
-                at.fail(format!("/tasks/{index}/version"), Problem::UnknownVersion { name, version, known })
+                at.fail(format!("{pointer}/version"), Problem::UnknownVersion { name, version, known })
             };
         };
         let counts =
@@ -127,7 +135,7 @@ fn operations<'a>(
             if given.len() != ports.len() {
                 let ports = ports.iter().map(|port| port.name).collect();
                 let problem = Problem::PortCount { operation: name, verb, ports, found: given.len() };
-                return at.fail(format!("/tasks/{index}/{verb}"), problem);
+                return at.fail(format!("{pointer}/{verb}"), problem);
             }
         }
         operations.push(operation);
@@ -138,6 +146,7 @@ fn operations<'a>(
 fn writers(
     at: &Diagnostics,
     descriptor: &StageDescriptor,
+    tasks: &[UnrolledTask],
     operations: &[&Arc<dyn Operation>],
 ) -> Result<Vec<Writer>, DescriptorError> {
     let mut writers: Vec<Writer> = Vec::new();
@@ -145,7 +154,7 @@ fn writers(
         if let Some((_, _, first)) = writers.iter().find(|(known, ..)| known == name) {
             let first = match *first {
                 TaskInput::StageInput(_) => "the stage's inputs".to_owned(),
-                TaskInput::Task { task, .. } => format!("task \"{}\"", descriptor.tasks[task].task),
+                TaskInput::Task { task, .. } => format!("task \"{}\"", tasks[task].descriptor.task),
             };
             return at.fail(pointer, Problem::DuplicateWriter { region: name.to_owned(), first });
         }
@@ -157,8 +166,8 @@ fn writers(
         add(&mut writers, pointer, &input.region, input.element, TaskInput::StageInput(index))?;
     }
     for (task, operation) in operations.iter().enumerate() {
-        for (output, name) in descriptor.tasks[task].writes.iter().enumerate() {
-            let pointer = format!("/tasks/{task}/writes/{output}");
+        for (output, name) in tasks[task].descriptor.writes.iter().enumerate() {
+            let pointer = format!("{}/writes/{output}", tasks[task].pointer);
             let element = operation.outputs()[output].element;
             add(&mut writers, pointer, name, element, TaskInput::Task { task, output })?;
         }
@@ -168,16 +177,16 @@ fn writers(
 
 fn reads(
     at: &Diagnostics,
-    descriptor: &StageDescriptor,
+    tasks: &[UnrolledTask],
     operations: &[&Arc<dyn Operation>],
     writers: &[Writer],
 ) -> Result<Vec<Vec<TaskInput>>, DescriptorError> {
     let mut all = Vec::new();
-    for (index, task) in descriptor.tasks.iter().enumerate() {
-        let ports: &[Port] = operations[index].inputs();
+    for (UnrolledTask { pointer, descriptor: task, .. }, operation) in tasks.iter().zip(operations) {
+        let ports: &[Port] = operation.inputs();
         let mut reads = Vec::new();
         for (number, (name, port)) in task.reads.iter().zip(ports).enumerate() {
-            let pointer = format!("/tasks/{index}/reads/{number}");
+            let pointer = format!("{pointer}/reads/{number}");
             let Some((_, found, read)) = writers.iter().find(|(known, ..)| known == name) else {
                 let known = writers.iter().map(|(name, ..)| name.clone()).collect();
                 return at.fail(pointer, Problem::DanglingRead { region: name.clone(), known });
@@ -194,9 +203,55 @@ fn reads(
     Ok(all)
 }
 
+/// Returns the guard of a task, and adds the regions that it reads to the reads of the task.
+fn guard(
+    at: &Diagnostics,
+    task: &UnrolledTask,
+    writers: &[Writer],
+    reads: &mut Vec<TaskInput>,
+) -> Result<Option<Guard>, DescriptorError> {
+    let operands = reads.len();
+    let mut read = |name: &str, pointer: &str, wanted: ElementType, reader: &str| {
+        let Some((_, found, read)) = writers.iter().find(|(known, ..)| known == name) else {
+            let known = writers.iter().map(|(name, ..)| name.clone()).collect();
+            return at.fail(pointer, Problem::DanglingRead { region: name.to_owned(), known });
+        };
+        if *found != wanted {
+            let (region, found, reader) = (name.to_owned(), *found, reader.to_owned());
+            return at.fail(pointer, Problem::TypesDiffer { region, found, wanted, reader });
+        }
+        let known = reads[operands..].iter().position(|known| known == read);
+        Ok(operands
+            + known.unwrap_or_else(|| {
+                reads.push(*read);
+                reads.len() - operands - 1
+            }))
+    };
+    let mut conditions = Vec::with_capacity(task.conditions.len());
+    for condition in &task.conditions {
+        let UnrolledCondition { pointer, region, comparison, expected, passes } = condition;
+        let value = read(region, pointer, ElementType::Scalar, "the condition")?;
+        let mut passed = Vec::with_capacity(passes.len());
+        for (output, pass) in task.descriptor.writes.iter().zip(passes) {
+            passed.push(match pass {
+                None => None,
+                Some((name, pointer)) => {
+                    // The output has been listed as a writer with the type of its port.
+                    let own = writers.iter().find(|(known, ..)| known == output);
+                    let wanted = own.map_or(ElementType::Scalar, |(_, element, _)| *element);
+                    Some(read(name, pointer, wanted, &format!("region \"{output}\", which it replaces"))?)
+                }
+            });
+        }
+        let (comparison, expected, passes) = (*comparison, *expected, passed);
+        conditions.push(Condition { value, comparison, expected, passes });
+    }
+    Ok((!conditions.is_empty()).then_some(Guard { operands, conditions }))
+}
+
 fn task_order(
     at: &Diagnostics,
-    descriptor: &StageDescriptor,
+    tasks: &[UnrolledTask],
     reads: &[Vec<TaskInput>],
 ) -> Result<Vec<usize>, DescriptorError> {
     let task_of = |read: &TaskInput| match *read {
@@ -207,14 +262,15 @@ fn task_order(
         reads.iter().map(|reads| reads.iter().filter_map(task_of).collect()).collect();
     topological_order::order(&waits_for).or_else(|cycle| {
         let members = cycle.iter().chain(cycle.first());
-        let members = members.map(|&task| descriptor.tasks[task].task.clone()).collect();
-        at.fail(format!("/tasks/{}", cycle[0]), Problem::Cycle { what: "tasks", members })
+        let members = members.map(|&task| tasks[task].descriptor.task.clone()).collect();
+        at.fail(&tasks[cycle[0]].pointer, Problem::Cycle { what: "tasks", members })
     })
 }
 
 fn outputs(
     at: &Diagnostics,
     descriptor: &StageDescriptor,
+    unrolled: &UnrolledStage,
     writers: &[Writer],
     place: &impl Fn(usize) -> usize,
 ) -> Result<Vec<StageOutput>, DescriptorError> {
@@ -224,10 +280,9 @@ fn outputs(
     let mut outputs = Vec::new();
     for (index, output) in descriptor.outputs.iter().enumerate() {
         let pointer = format!("/outputs/{index}/region");
+        let written = unrolled.region(&output.region);
         let writer = writers.iter().find_map(|(name, element, read)| match *read {
-            TaskInput::Task { task, output: number } if *name == output.region => {
-                Some((*element, task, number))
-            }
+            TaskInput::Task { task, output: number } if *name == written => Some((*element, task, number)),
             _ => None,
         });
         let Some((found, task, number)) = writer else {
@@ -252,14 +307,13 @@ fn outputs(
 /// Returns the workflow parameter bound to each argument of the operation.
 fn task_arguments(
     at: &Diagnostics,
-    index: usize,
-    task: &TaskDescriptor,
+    UnrolledTask { pointer: place, descriptor: task, .. }: &UnrolledTask,
     operation: &dyn Operation,
     parameters: &mut Parameters,
 ) -> Result<Vec<usize>, DescriptorError> {
     let mut bound: Vec<Option<usize>> = vec![None; operation.arguments().len()];
     for (number, written) in task.parameters.iter().enumerate() {
-        let pointer = format!("/tasks/{index}/parameters/{number}");
+        let pointer = format!("{place}/parameters/{number}");
         let name = written.argument.as_ref().unwrap_or(&written.name);
         let Some(slot) = operation.arguments().iter().position(|argument| argument.name == *name) else {
             let known = operation.arguments().iter().map(|argument| argument.name).collect();
@@ -282,7 +336,7 @@ fn task_arguments(
     for (argument, parameter) in operation.arguments().iter().zip(bound) {
         let Some(parameter) = parameter else {
             let (operation, argument) = (task.operation.clone(), argument.name);
-            let pointer = format!("/tasks/{index}/parameters");
+            let pointer = format!("{place}/parameters");
             return at.fail(pointer, Problem::MissingArgument { operation, argument });
         };
         arguments.push(parameter);

@@ -50,9 +50,9 @@ const AREA: Accepts = Accepts::Integers { low: 0, high: i32::MAX as i64 };
 const RATIO: Accepts = Accepts::Reals { low: 0.0, high: 1e6 };
 const CONNECTIVITY: Accepts = Accepts::OneOf(&[4, 8]);
 
-type Ports = [(&'static str, ElementType)];
+pub(crate) type Ports = [(&'static str, ElementType)];
 
-fn operation(
+pub(crate) fn operation(
     name: &'static str,
     arguments: &[(&'static str, Accepts)],
     inputs: &Ports,

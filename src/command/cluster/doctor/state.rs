@@ -7,6 +7,7 @@ use crate::cli::DoctorArgs;
 use crate::exit::{CommandError, CommandResult};
 use pleach_api::digest::InputDigest;
 use pleach_api::token::ApiToken;
+use pleach_execution::cost_history;
 use pleach_server::service::results::checksum;
 use pleach_server::service::state::quarantine::{self, QUARANTINE};
 use pleach_server::service::state::record::{self, Record};
@@ -22,6 +23,21 @@ const INPUTS: &str = "inputs";
 const TOKEN: &str = "token";
 const SPENT: &str = "spent.json";
 const POD_COSTS: &str = "pod-costs.json";
+
+/// Names of all files and folders in a state directory. `lost+found` exists if it is the root of a file system.
+const KNOWN: [&str; 11] = [
+    IDENTITY,
+    LOCK,
+    STUDIES,
+    INPUTS,
+    TOKEN,
+    SPENT,
+    POD_COSTS,
+    cost_history::NAME,
+    QUARANTINE,
+    REMOVED,
+    "lost+found",
+];
 
 /// Suffix of a file that is being written.
 const PART: &str = ".part";
@@ -51,15 +67,14 @@ pub(super) fn check(args: &DoctorArgs) -> CommandResult<Report> {
     if is_at_work {
         report.note(folder, "a manager is running", "studies that have not ended are not checked");
     }
-    // `lost+found` exists if the directory is the root of a file system.
-    let known = [IDENTITY, LOCK, STUDIES, INPUTS, TOKEN, SPENT, POD_COSTS, QUARANTINE, REMOVED, "lost+found"];
-    for path in names.iter().filter(|path| !known.iter().any(|known| path.ends_with(known))) {
+    for path in names.iter().filter(|path| !KNOWN.iter().any(|known| path.ends_with(known))) {
         unexpected(&mut report, path, is_at_work);
     }
     identity(&mut report, folder);
     let forgotten = "the manager ignores its content at the next start and writes it again";
     file::<BTreeMap<u32, f64>>(&mut report, &folder.join(SPENT), forgotten);
     file::<Vec<String>>(&mut report, &folder.join(POD_COSTS), forgotten);
+    costs(&mut report, folder);
     let token = folder.join(TOKEN);
     match ApiToken::read(&token) {
         _ if !token.exists() => {}
@@ -140,6 +155,23 @@ fn file<T: DeserializeOwned>(report: &mut Report, path: &Path, remedy: &str) {
         }
         Record::Corrupt(why) => report.error(path, format!("corrupt: {why}"), remedy),
         Record::Unreadable(why) => report.error(path, why.to_string(), "make it readable for the manager"),
+    }
+}
+
+/// Checks the learned costs of operations.
+fn costs(report: &mut Report, folder: &Path) {
+    let path = folder.join(cost_history::NAME);
+    match cost_history::verify(folder) {
+        _ if !path.exists() => {}
+        Ok(Some(_)) => report.sound(&path),
+        Ok(None) => {
+            report.error(
+                &path,
+                "corrupt: its digest differs",
+                "plans use declared costs until a study has ended",
+            );
+        }
+        Err(error) => report.error(&path, error.to_string(), "make it readable for the manager"),
     }
 }
 

@@ -8,6 +8,7 @@ use pleach_actors::exchange::Exchange;
 use pleach_actors::spill::SpillStore;
 use pleach_actors::transport::LinkStats;
 use pleach_actors::worker::{GetWorkerMetrics, WorkerActor, WorkerMetrics};
+use pleach_cache::Cache;
 use pleach_regions::RamTier;
 use pleach_server::service::metrics::{number, sample_link};
 use pleach_storage::LevelStats;
@@ -20,6 +21,7 @@ pub(super) struct WorkerSampler {
     pub(super) ram: Arc<RamTier>,
     pub(super) spill: Option<Arc<SpillStore>>,
     pub(super) exchange: Exchange,
+    pub(super) cache: Option<Arc<Cache>>,
 }
 
 impl WorkerSampler {
@@ -48,6 +50,13 @@ impl WorkerSampler {
         self.sample_tiers(figures);
         self.sample_links(figures.link);
         sample_directory(&figures.directory);
+        if let Some(cache) = &self.cache {
+            let counts = cache.counters();
+            of::CACHE_LOOKUPS.with(["found"]).absolute(counts.hits);
+            of::CACHE_LOOKUPS.with(["missing"]).absolute(counts.misses);
+            of::CACHE_STORED.with([]).absolute(counts.stored);
+            of::CACHE_QUOTA_EVICTED.with([]).absolute(counts.quota_evicted_bytes);
+        }
     }
 
     fn sample_tiers(&self, figures: &WorkerMetrics) {

@@ -9,6 +9,7 @@
 //! Each property of the instances is a table of its own, so that a snapshot of a million instances is two copies of
 //! memory.
 
+mod census;
 mod snapshot;
 mod transitions;
 
@@ -16,6 +17,7 @@ pub use snapshot::StudySnapshot;
 
 use crate::plan::ExecutionPlan;
 use crate::{BucketId, InstanceId, LeaseId};
+use census::Census;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -94,6 +96,7 @@ pub(crate) struct Instances {
     children: Children,
     buckets: Vec<Bucket>,
     unfinished: usize,
+    census: Census,
 }
 
 /// Children of all instances, in one table.
@@ -107,7 +110,7 @@ struct Children {
 impl Children {
     fn of(plan: &ExecutionPlan) -> Self {
         let mut ends = vec![0_u32; plan.instances.len()];
-        for parent in plan.instances.iter().flat_map(|instance| &instance.parents) {
+        for parent in plan.instances.iter().flat_map(|instance| instance.parents) {
             ends[parent.index()] += 1;
         }
         let mut next = Vec::with_capacity(ends.len());
@@ -118,8 +121,8 @@ impl Children {
             *end = total;
         }
         let mut children = vec![InstanceId(0); total as usize];
-        for (child, instance) in (0u32..).map(InstanceId).zip(&plan.instances) {
-            for parent in &instance.parents {
+        for (child, instance) in plan.instances.enumerate() {
+            for parent in instance.parents {
                 let place = &mut next[parent.index()];
                 children[*place] = child;
                 *place += 1;
@@ -157,7 +160,8 @@ impl Instances {
         assert!(in_buckets == unfinished, "{unfinished} instances are open, {in_buckets} are in buckets");
         let children = Children::of(plan);
         let (movable, movable_count) = (open.to_vec(), unfinished);
-        Self { states, bucket_of, movable, movable_count, children, buckets, unfinished }
+        let census = Census::of(plan, &states);
+        Self { states, bucket_of, movable, movable_count, children, buckets, unfinished, census }
     }
 
     pub(crate) fn len(&self) -> usize {

@@ -4,7 +4,7 @@
 //! neighboring positions therefore have tasks in common. Tables of the plan: no event changes them.
 
 use crate::InstanceId;
-use crate::plan::{ExecutionPlan, ReuseScope};
+use crate::plan::{ExecutionPlan, PlannedInstance, ReuseScope};
 use pleach_regions::RegionKey;
 use std::collections::{BTreeSet, HashMap};
 
@@ -44,16 +44,16 @@ impl Positions {
         let order = plan.buckets.iter().flat_map(|bucket| bucket.instances.iter().copied());
         for (position, id) in (0u32..).zip(order) {
             positions[id.index()] = position;
-            let (stage, inputs) = (plan.instances[id.index()].stage, &plan.instances[id.index()].inputs);
+            let PlannedInstance { stage, inputs, .. } = plan.instances.at(id);
             let shares = |before: InstanceId| {
-                let before = &plan.instances[before.index()];
-                before.stage == stage && before.inputs == *inputs
+                let before = plan.instances.at(before);
+                before.stage == stage && before.inputs == inputs
             };
             has_ranges[stage] |= before.is_some_and(shares);
             before = Some(id);
         }
         let (mut tiles, mut numbers, mut tile_of) = (Vec::new(), HashMap::new(), Vec::<u32>::new());
-        for instance in &plan.instances {
+        for instance in plan.instances.iter() {
             let tile = match (instance.parents.first(), instance.inputs.first()) {
                 // Parents come before their children.
                 (Some(parent), _) => tile_of[parent.index()],

@@ -4,7 +4,7 @@
 //! each such instance. Only such regions have holders, and none has an empty set of them. `producers` never changes.
 
 use crate::message::RemoteRegion;
-use crate::plan::{ExecutionPlan, InstancePlan};
+use crate::plan::{ExecutionPlan, PlannedInstance};
 use crate::{InstanceId, WorkerId};
 use pleach_regions::RegionKey;
 use std::collections::{BTreeSet, HashMap};
@@ -28,11 +28,11 @@ impl Regions {
         for (instance, _) in plan.instances.iter().zip(open).filter(|(_, open)| **open) {
             instance.used().into_iter().for_each(|key| *users.entry(key).or_default() += 1);
         }
-        let stored = |(id, plan): (InstanceId, &InstancePlan)| {
+        let stored = |(id, plan): (InstanceId, PlannedInstance<'_>)| {
             let stored = plan.outputs.iter().filter(|output| output.stored);
             stored.map(|output| (output.key, id)).collect::<Vec<_>>()
         };
-        let producers = (0u32..).map(InstanceId).zip(&plan.instances).flat_map(stored).collect();
+        let producers = plan.instances.enumerate().flat_map(stored).collect();
         Self { users, producers, holders: HashMap::new() }
     }
 
@@ -197,11 +197,11 @@ impl Regions {
     /// Compares users with those of the open instances, holders with users, and holders with done producers.
     pub(crate) fn check<'a>(
         &self,
-        open: impl Iterator<Item = &'a InstancePlan>,
+        open: impl Iterator<Item = PlannedInstance<'a>>,
         is_done: impl Fn(InstanceId) -> bool,
     ) -> Result<(), String> {
         let mut users = HashMap::new();
-        for key in open.flat_map(InstancePlan::used) {
+        for key in open.flat_map(|instance| instance.used()) {
             *users.entry(key).or_insert(0) += 1;
         }
         for (key, holders) in &self.holders {

@@ -1,7 +1,7 @@
 //! Handlers for studies: list, show, submit, cancel, forget.
 
 use super::{Reply, Shared};
-use crate::http::access::{client, client_at};
+use crate::http::access::{client, client_at, submitter};
 use crate::http::body::Body;
 use crate::http::error::ApiError;
 use actix_web::http::header::{CONTENT_TYPE, LOCATION};
@@ -62,7 +62,7 @@ pub(in crate::http) async fn submit(request: HttpRequest, payload: Payload, shar
     });
     // The permits are held until the answer, because the submission is in memory until then.
     let submission = understood.await.map_err(|error| ApiError::Defect(error.to_string()))??;
-    let submitted = shared.control.submit(submission, key, client_at(&request)?).await?;
+    let submitted = shared.control.submit(submission, key, submitter(&request)?).await?;
     let location = format!("/api/v1/studies/{}", submitted.id);
     Ok(HttpResponse::Created().insert_header((LOCATION, location)).json(submitted))
 }

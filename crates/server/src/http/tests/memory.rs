@@ -1,6 +1,6 @@
 //! Manager in memory: accepts studies, and completes them when a test demands it.
 
-use crate::http::control::{Control, ControlError, ControlFuture};
+use crate::http::control::{Control, ControlError, ControlFuture, Submitter};
 use crate::input_store::InputStore;
 use pleach_api::digest::InputDigest;
 use pleach_api::schema::{
@@ -203,7 +203,12 @@ fn now<T: Send + 'static>(answer: Result<T, ControlError>) -> ControlFuture<'sta
 }
 
 impl Control for Memory {
-    fn submit(&self, submission: Submission, key: Option<String>, _: String) -> ControlFuture<'_, Submitted> {
+    fn submit(
+        &self,
+        submission: Submission,
+        key: Option<String>,
+        _: Submitter,
+    ) -> ControlFuture<'_, Submitted> {
         let missing = self.missing(&submission);
         let mut kept = match self.up() {
             Ok(kept) => kept,

@@ -10,6 +10,7 @@ fn kept(name: &str) -> StoredSubmission {
         submission: submission(name, Vec::new()),
         key: None,
         submitted: OffsetDateTime::UNIX_EPOCH,
+        user: None,
     }
 }
 

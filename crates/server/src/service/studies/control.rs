@@ -2,7 +2,7 @@
 
 use super::entry::{Entry, Phase};
 use super::{StudyContext, StudyEnd, remarks};
-use crate::http::control::{Control, ControlError, ControlFuture};
+use crate::http::control::{Control, ControlError, ControlFuture, Submitter};
 use crate::service::metrics::{self, Disk, StudySample};
 use crate::service::results::{self, Checksums};
 use actix::MailboxError;
@@ -131,7 +131,7 @@ impl Control for ServiceControl {
         &self,
         submission: Submission,
         key: Option<String>,
-        client: String,
+        client: Submitter,
     ) -> ControlFuture<'_, Submitted> {
         Box::pin(async move {
             let view = self.look().await?;

@@ -2,16 +2,23 @@
 //! conditions that keep a running study waiting.
 
 use super::study_runner::ReadyStudy;
+use crate::http::control::Submitter;
 use crate::service::state::{StoredSubmission, StudyEnd};
 use std::time::Duration;
 use tracing::info;
 
-pub(super) fn submitted(id: u32, kept: &StoredSubmission, client: &str, ready: &ReadyStudy, missing: usize) {
+pub(super) fn submitted(
+    id: u32,
+    kept: &StoredSubmission,
+    client: &Submitter,
+    ready: &ReadyStudy,
+    missing: usize,
+) {
     let (name, evaluations, tiles) = (&kept.submission.name, ready.evaluations(), ready.tiles());
     info!(
         study = id,
         name,
-        client,
+        client = %client,
         evaluations,
         tiles,
         missing,

@@ -79,7 +79,7 @@ impl World {
         // The instances that fail with it are its direct and indirect readers.
         let plan = &self.plans[0];
         let mut struck = BTreeSet::from([poison]);
-        for (id, instance) in (0..).map(InstanceId).zip(&plan.instances) {
+        for (id, instance) in plan.instances.enumerate() {
             if instance.parents.iter().any(|parent| struck.contains(parent)) {
                 struck.insert(id);
             }

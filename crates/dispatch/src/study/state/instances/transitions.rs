@@ -78,10 +78,10 @@ impl Instances {
         let InstanceState::Waiting(parents) = self.state(id) else { return None };
         assert!(parents > 0, "{id} waits for no parent");
         if parents > 1 {
-            self.states[id.index()] = InstanceState::Waiting(parents - 1);
+            self.replace(id, InstanceState::Waiting(parents - 1));
             return None;
         }
-        self.states[id.index()] = InstanceState::Ready;
+        self.replace(id, InstanceState::Ready);
         let bucket = self.bucket_of(id);
         let waiting = &mut self.buckets[bucket.index()].waiting;
         assert!(*waiting > 0, "{id} is ready, and {bucket} counts no waiting instance");
@@ -100,10 +100,10 @@ impl Instances {
     /// leased child stays, since its worker may have its inputs, and a reopened one is counted by
     /// [`readmit`](Self::readmit).
     pub(crate) fn reopen_parent(&mut self, id: InstanceId) -> Option<BucketId> {
-        match &mut self.states[id.index()] {
-            InstanceState::Waiting(parents) => *parents += 1,
-            state @ InstanceState::Ready => {
-                *state = InstanceState::Waiting(1);
+        match self.state(id) {
+            InstanceState::Waiting(parents) => _ = self.replace(id, InstanceState::Waiting(parents + 1)),
+            InstanceState::Ready => {
+                self.replace(id, InstanceState::Waiting(1));
                 let bucket = self.bucket_of[id.index()];
                 self.buckets[bucket.index()].waiting += 1;
                 self.assert_waiting(bucket, id);
@@ -205,6 +205,7 @@ impl Instances {
 
     fn replace(&mut self, id: InstanceId, state: InstanceState) -> InstanceState {
         let before = std::mem::replace(&mut self.states[id.index()], state);
+        self.census.record(id, before, state);
         if before.is_unstarted() != state.is_unstarted() {
             self.update_movable(id);
         }
@@ -226,6 +227,7 @@ impl Instances {
         if movable != self.movable_count {
             return Err(format!("{movable} instances are movable, {} are counted", self.movable_count));
         }
+        self.check_census()?;
         for (id, bucket) in self.buckets() {
             let waiting = bucket.open.iter().filter(|id| self.state(**id).waits()).count();
             if waiting != bucket.waiting {

@@ -6,6 +6,7 @@
 //! - Instances added: each goes where most of its tasks are, as long as that keeps the makespan.
 //! - More buckets: branches of the most expensive buckets move into the new ones (`SingleBalance`), while that
 //!   lowers the makespan. No branch moves between old buckets or moves twice.
+//! - Other costs: branches of the most expensive buckets move into the cheapest ones, while that lowers the makespan.
 //!
 //! Only unstarted work counts: a bucket costs as much as its unstarted instances alone, because the outputs of
 //! started ones may be gone. Finished or running instances never move. The scheduler decides when instances run.
@@ -28,6 +29,8 @@ pub struct PreviousPlan<'a> {
     pub buckets: &'a Buckets,
     /// Its limit on the number of buckets.
     pub max_buckets: NonZeroUsize,
+    /// Whether it was made with other task costs than the problem has now.
+    pub has_other_costs: bool,
 }
 
 /// Buckets after a replan.
@@ -80,6 +83,9 @@ pub fn replan(
     plan.add((before.len() as u32..problem.len() as u32).map(Member));
     if max_buckets > previous.max_buckets {
         plan.fill_new_buckets();
+    }
+    if previous.has_other_costs {
+        plan.even_out();
     }
 
     let mut after = before.clone();
@@ -308,14 +314,34 @@ impl<'a> Plan<'a> {
                 let Some((_, small)) = of_class.copied().find(|(_, bucket)| *bucket >= old) else { return };
                 small
             };
-            let most_tried = max_tries(self.tried, self.ranked.forest.len() as u64);
-            let Ok([dear, cheap]) = self.buckets.get_disjoint_mut([big, small]) else { return };
-            // The default search returns only moves that lower the makespan.
-            let (found, tried) =
-                SingleBalance::search(self.ranked, TrtmaOptions::default(), dear, cheap, most_tried);
-            self.tried += tried;
-            let Some(found) = found else { return };
-            self.move_branch(big, small, found.top);
+            if !self.balance(big, small) {
+                return;
+            }
         }
+    }
+
+    /// Moves branches from the most expensive buckets to the cheapest ones of their class, as long as that lowers the
+    /// makespan.
+    fn even_out(&mut self) {
+        // Ends: each move lowers the cost of a most expensive bucket, and raises no other to it.
+        while let Some((_, big)) = self.active.last().copied() {
+            let small = self.cheapest_of(self.classes[big]).filter(|small| *small != big);
+            if !small.is_some_and(|small| self.balance(big, small)) {
+                return;
+            }
+        }
+    }
+
+    /// Moves a branch between two buckets. Returns `false` if no move lowers the makespan.
+    fn balance(&mut self, big: usize, small: usize) -> bool {
+        let most_tried = max_tries(self.tried, self.ranked.forest.len() as u64);
+        let Ok([dear, cheap]) = self.buckets.get_disjoint_mut([big, small]) else { return false };
+        // The default search returns only moves that lower the makespan.
+        let (found, tried) =
+            SingleBalance::search(self.ranked, TrtmaOptions::default(), dear, cheap, most_tried);
+        self.tried += tried;
+        let Some(found) = found else { return false };
+        self.move_branch(big, small, found.top);
+        true
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! The result is for users, and no computation depends on it. A call reads every trace of the operation.
 
-use crate::{Cache, CacheKey, KeyComponents, Trace};
+use super::{Cache, FoundTrace};
+use crate::{CacheKey, KeyComponents, Trace};
 use pleach_regions::Digest;
 use std::cmp::Reverse;
 use std::fmt;
@@ -71,9 +72,9 @@ impl Cache {
     #[must_use]
     pub fn nearest(&self, wanted: &KeyComponents) -> Option<Nearest> {
         let of_operation = self
-            .traces_of(&wanted.operation)
-            .filter(|(_, _, trace)| trace.components.operation == wanted.operation);
-        let compared = of_operation.map(|(key, written_seconds, trace)| {
+            .traces(Some(&wanted.operation))
+            .filter(|found| found.trace.components.operation == wanted.operation);
+        let compared = of_operation.map(|FoundTrace { key, trace, written_seconds, .. }| {
             let differences = differences(&trace.components, wanted);
             ((differences.len(), Reverse(written_seconds), key), Nearest { key, trace, differences })
         });

@@ -1,0 +1,226 @@
+//! Merge problem of one stage of a running study, and its buckets for other slots or other costs.
+
+use super::BUCKETS_PER_SLOT;
+use crate::ReuseMode;
+use crate::builder::StageProblem;
+use crate::cost_classes::CostClasses;
+use pleach_dispatch::cost_model::CostModel;
+use pleach_dispatch::plan::BucketPlan;
+use pleach_dispatch::study::StudySnapshot;
+use pleach_dispatch::{BucketId, InstanceId};
+use pleach_reuse::{
+    Buckets, Dataflow, Member, MergeProblem, PreviousPlan, ReuseTree, Strategy, TaskGraph, cut_ranges,
+    replan, tree_order,
+};
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::num::NonZeroUsize;
+
+/// Merge problem of one stage.
+#[derive(Debug)]
+pub struct ReplannedStage {
+    /// Instance of each member of the problem.
+    members: Vec<InstanceId>,
+    /// Pixels of each member's tile.
+    pixels: Vec<u64>,
+    problem: MergeProblem,
+    tree: ReuseTree,
+    /// Inputs of each task. A chain under the tree scope.
+    tasks: TaskGraph,
+    /// Order and tasks of the ranges. `None` if the buckets are branches of the tree.
+    ranges: Option<RangeTables>,
+    /// `None` if the costs are not those of operations.
+    classes: Option<CostClasses>,
+}
+
+/// Instances of a stage in the order of its ranges, and their tasks.
+#[derive(Debug)]
+pub struct RangeTables {
+    order: Vec<Member>,
+    dataflow: Dataflow,
+}
+
+impl RangeTables {
+    /// Creates the tables of a problem. The graph of the tree scope is a chain.
+    #[must_use]
+    pub fn new(problem: &MergeProblem, graph: &TaskGraph) -> Self {
+        Self { order: tree_order(problem, graph), dataflow: Dataflow::build(problem, graph) }
+    }
+}
+
+impl ReplannedStage {
+    /// Creates the stage of a problem with fixed costs. `pixels` are those of each member's tile, and `ranges` is `None` if
+    /// the buckets are branches of the reuse tree.
+    #[must_use]
+    pub fn new(
+        members: Vec<InstanceId>,
+        pixels: Vec<u64>,
+        problem: MergeProblem,
+        ranges: Option<RangeTables>,
+    ) -> Self {
+        let (tree, tasks) = (ReuseTree::build(&problem), TaskGraph::chain(problem.levels()));
+        Self { members, pixels, problem, tree, tasks, ranges, classes: None }
+    }
+
+    pub(crate) fn of_problem(
+        stage: StageProblem,
+        mode: ReuseMode,
+        pixels: impl Fn(pleach_reuse::InstanceId) -> u64,
+    ) -> Self {
+        let StageProblem { members, problem, tree, tasks, mut classes, .. } = stage;
+        let tasks = if mode.is_dataflow() { tasks } else { TaskGraph::chain(problem.levels()) };
+        let has_ranges = matches!(mode.strategy(), Some(Strategy::Ranges { .. }));
+        let ranges = has_ranges.then(|| RangeTables::new(&problem, &tasks));
+        let pixels = members.iter().map(|instance| pixels(*instance)).collect();
+        let members = members.into_iter().map(|instance| InstanceId(instance.0)).collect();
+        for (member, level) in distinct_tasks(&problem, &tree, ranges.as_ref()) {
+            classes.add_work(level, problem.keys(member)[level], problem.cost(member, level));
+        }
+        Self { members, pixels, problem, tree, tasks, ranges, classes: Some(classes) }
+    }
+
+    /// Returns whether the measured costs need other buckets than the present ones.
+    pub(super) fn has_new_costs(&self, costs: &CostModel) -> bool {
+        self.classes.as_ref().is_some_and(|classes| classes.changes(costs).is_some())
+    }
+
+    /// Takes over measured costs if they need other buckets. Returns whether they do.
+    pub(super) fn update_costs(&mut self, costs: &CostModel) -> bool {
+        let Some(classes) = &mut self.classes else { return false };
+        let Some(changes) = classes.changes(costs) else { return false };
+        self.problem.scale_costs(|level, key| classes.factor(&changes, level, key));
+        classes.apply(&changes);
+        match &mut self.ranges {
+            Some(ranges) => ranges.dataflow.update_costs(&self.problem),
+            None => self.tree = ReuseTree::build(&self.problem),
+        }
+        true
+    }
+
+    /// Returns the minimum seconds of each instance alone.
+    pub(super) fn seconds(&self) -> impl Iterator<Item = (pleach_reuse::InstanceId, f64)> {
+        let levels = self.problem.levels();
+        let mut tasks = vec![0.0; levels];
+        self.problem.members().zip(&self.members).map(move |(member, id)| {
+            tasks.iter_mut().enumerate().for_each(|(level, task)| *task = self.problem.cost(member, level));
+            (pleach_reuse::InstanceId(id.0), self.tasks.longest_chain(&tasks))
+        })
+    }
+}
+
+/// Returns a member and the level of each distinct task.
+fn distinct_tasks(
+    problem: &MergeProblem,
+    tree: &ReuseTree,
+    ranges: Option<&RangeTables>,
+) -> Vec<(Member, usize)> {
+    let Some(RangeTables { dataflow, .. }) = ranges else {
+        let nodes = |level| (tree.level(level).start.0..tree.level(level).end.0).map(pleach_reuse::NodeId);
+        let first = |level| nodes(level).map(move |node| (tree.first_member(node), level));
+        return (0..tree.levels()).flat_map(first).collect();
+    };
+    let mut seen = vec![false; dataflow.len()];
+    let all = problem.members().flat_map(|member| (0..problem.levels()).map(move |level| (member, level)));
+    let is_first = |(member, level): &(Member, usize)| {
+        !std::mem::replace(&mut seen[dataflow.task(*member, *level).0 as usize], true)
+    };
+    all.filter(is_first).collect()
+}
+
+impl ReplannedStage {
+    /// Returns the buckets of this stage that change, or `None`. `has_other_costs` means that the present buckets were cut
+    /// with other costs.
+    pub(super) fn replan(
+        &self,
+        snapshot: &StudySnapshot,
+        before: NonZeroUsize,
+        desired: NonZeroUsize,
+        has_other_costs: bool,
+    ) -> Option<Vec<BucketPlan>> {
+        let Self { members, problem, tree, .. } = self;
+        if let Some(ranges) = &self.ranges {
+            return Some(self.cut_again(ranges, snapshot, desired));
+        }
+        let id = |member: Member| members[member.0 as usize];
+        let waits = |member: Member| snapshot.is_unstarted(id(member));
+        if !problem.members().any(waits) {
+            return None;
+        }
+        // Present buckets, numbered from 0 in the order of their first members.
+        let mut numbers: HashMap<BucketId, u32> = HashMap::new();
+        let mut lists: Vec<Vec<Member>> = Vec::new();
+        for member in problem.members() {
+            let bucket = snapshot.bucket_of(id(member))?;
+            let number = *numbers.entry(bucket).or_insert(lists.len() as u32) as usize;
+            if number == lists.len() {
+                lists.push(Vec::new());
+            }
+            lists[number].push(member);
+        }
+        let mut buckets = Buckets::default();
+        lists.into_iter().for_each(|members| buckets.push(members));
+        let (present, listed) = (numbers.len(), buckets.len());
+        assert!(present == listed, "{present} buckets are numbered, {listed} are listed");
+        let previous = PreviousPlan { buckets: &buckets, max_buckets: before, has_other_costs };
+        let replanned = replan(problem, tree, previous, |member| !waits(member), desired).ok()?;
+        if replanned.moved.is_empty() {
+            return None;
+        }
+        let (assigned, instances) = (replanned.bucket_of.len(), problem.len());
+        assert!(assigned == instances, "{assigned} of {instances} instances have a bucket after the replan");
+        debug_assert!(replanned.moved.iter().all(|member| waits(*member)), "a started instance moves");
+        let old = buckets.bucket_of();
+        let changed: HashSet<u32> = replanned
+            .moved
+            .iter()
+            .flat_map(|member| [old[member.0 as usize], replanned.bucket_of[member.0 as usize]])
+            .collect();
+        // A bucket's instances read the same.
+        let mut new: BTreeMap<(u32, u32), BucketPlan> = BTreeMap::new();
+        for member in problem.members().filter(|member| waits(*member)) {
+            let number = replanned.bucket_of[member.0 as usize];
+            if changed.contains(&number) {
+                let pixels = self.pixels[member.0 as usize];
+                let empty = || BucketPlan { instances: Vec::new(), pixels };
+                let bucket = new.entry((number, problem.inputs(member))).or_insert_with(empty);
+                bucket.instances.push(id(member));
+            }
+        }
+        debug_assert!(new.values().all(|bucket| !bucket.instances.is_empty()), "a new bucket is empty");
+        Some(new.into_values().collect())
+    }
+
+    /// Returns ranges of the unstarted instances that differ from their present buckets.
+    fn cut_again(
+        &self,
+        ranges: &RangeTables,
+        snapshot: &StudySnapshot,
+        desired: NonZeroUsize,
+    ) -> Vec<BucketPlan> {
+        let id = |member: &Member| self.members[member.0 as usize];
+        let waits = |member: &Member| snapshot.is_unstarted(id(member));
+        let unstarted: Vec<Member> = ranges.order.iter().copied().filter(waits).collect();
+        // Ranges stay as large as for the whole stage, which keeps their reuse. One for each slot at least.
+        let share = (desired.get() * unstarted.len()).div_ceil(self.members.len().max(1));
+        let count = share.max(desired.get() / BUCKETS_PER_SLOT);
+        let count = NonZeroUsize::new(count).unwrap_or(NonZeroUsize::MIN);
+        let mut present: HashMap<BucketId, usize> = HashMap::new();
+        for bucket in unstarted.iter().filter_map(|member| snapshot.bucket_of(id(member))) {
+            *present.entry(bucket).or_default() += 1;
+        }
+        let stays = |members: &[Member]| {
+            let bucket = snapshot.bucket_of(id(&members[0]));
+            let is_of_bucket = |member: &Member| snapshot.bucket_of(id(member)) == bucket;
+            let size = bucket.and_then(|bucket| present.get(&bucket));
+            size == Some(&members.len()) && members.iter().all(is_of_bucket)
+        };
+        let cut = cut_ranges(&self.problem, &ranges.dataflow, &unstarted, count);
+        // With fewer ranges than inputs, a range has several of them.
+        let same = |a: &Member, b: &Member| self.problem.inputs(*a) == self.problem.inputs(*b);
+        let changed = cut.iter().flat_map(|members| members.chunk_by(same)).filter(|members| !stays(members));
+        let plan = |members: &[Member]| BucketPlan {
+            instances: members.iter().map(id).collect(),
+            pixels: self.pixels[members[0].0 as usize],
+        };
+        changed.map(plan).collect()
+    }
+}
