@@ -107,6 +107,8 @@ pub(crate) struct ObjectCache {
     shared: Arc<Shared>,
     /// `None` if the cache only reads.
     uploader: Option<Uploader>,
+    /// Regions queued since the last refresh: several tasks may have equal outputs before the first one is uploaded.
+    queued: Mutex<HashSet<Digest>>,
     /// Mean seconds of loads beyond their transfer, as bits of an `f64`. 0 before the first one.
     latency: AtomicU64,
 }
@@ -152,7 +154,7 @@ impl ObjectCache {
         });
         let uploader =
             is_writable.then(|| Uploader::start(Arc::clone(&shared))).transpose().map_err(refuse)?;
-        let cache = Self { shared, uploader, latency: AtomicU64::new(0) };
+        let cache = Self { shared, uploader, queued: Mutex::default(), latency: AtomicU64::new(0) };
         cache.read_changes().map_err(refuse)?;
         Ok(cache)
     }
@@ -181,6 +183,7 @@ impl ObjectCache {
 
     pub(crate) fn refresh(&self, now_seconds: u64) {
         self.shared.now_seconds.fetch_max(now_seconds, Ordering::Relaxed);
+        self.queued.lock().clear();
         match self.read_changes() {
             Ok(()) => self.shared.offline.store(false, Ordering::Relaxed),
             Err(error) => self.shared.fail(&error),
@@ -236,6 +239,7 @@ impl ObjectCache {
             None => {}
         }
         self.shared.contents.write().forget(&name);
+        self.queued.lock().remove(digest);
         None
     }
 
@@ -276,7 +280,7 @@ impl ObjectCache {
     }
 
     pub(crate) fn store(&self, digest: &Digest, region: &DataRegion, user: &str) -> InsertOutcome {
-        if self.shared.contents.read().region(digest).is_some() {
+        if self.shared.contents.read().region(digest).is_some() || self.queued.lock().contains(digest) {
             return self.counted(InsertOutcome::Known);
         }
         let Some(uploader) = self.uploader.as_ref().filter(|_| !self.shared.is_offline()) else {
@@ -289,7 +293,11 @@ impl ObjectCache {
             return self.counted(InsertOutcome::Not);
         }
         let name = contents::region_name(UserTag::new(user), digest);
-        self.counted(uploader.send(Upload::Region { user: user.to_owned(), name, bytes }))
+        let sent = uploader.send(Upload::Region { user: user.to_owned(), name, bytes });
+        if sent == InsertOutcome::New {
+            self.queued.lock().insert(*digest);
+        }
+        self.counted(sent)
     }
 
     fn counted(&self, stored: InsertOutcome) -> InsertOutcome {
