@@ -122,7 +122,17 @@ impl ObjectCache {
         now_seconds: u64,
     ) -> Result<Self, CacheError> {
         let refuse = |source| CacheError::Io { path: address.into(), source };
-        let found = store.get(&[MARKER_NAME.to_owned()]).map_err(refuse)?.pop().flatten();
+        let marker = || store.get(&[MARKER_NAME.to_owned()]).map(|mut found| found.pop().flatten());
+        let mut found = marker().map_err(refuse)?;
+        let mut is_empty = false;
+        if found.is_none() {
+            let listed = store.list().map_err(refuse)?;
+            is_empty = listed.is_empty();
+            // Another process has created the cache since.
+            if listed.iter().any(|object| object.name == MARKER_NAME) {
+                found = marker().map_err(refuse)?;
+            }
+        }
         let mut reports = CacheWarnings::default();
         let mut is_writable = access == Access::Write;
         match found.map(|bytes| String::from_utf8_lossy(&bytes).trim_end().to_owned()) {
@@ -131,7 +141,7 @@ impl ObjectCache {
                 let found = found.lines().next().unwrap_or_default().chars().take(64).collect();
                 return Err(CacheError::Version { path: address.into(), found, allowed: MARKER });
             }
-            None if !store.list().map_err(refuse)?.is_empty() => {
+            None if !is_empty => {
                 return Err(CacheError::NotACache { path: address.into() });
             }
             None if is_writable => {
