@@ -100,6 +100,7 @@ def main():
     parser.add_argument("--regions", type=int, default=50)
     parser.add_argument("--trajectories", type=int, default=20)
     args = parser.parse_args()
+    args.pleach, args.lookups = (str(pathlib.Path(path).resolve()) for path in (args.pleach, args.lookups))
     installed = subprocess.run([ROOT / "scripts/install-moto"], check=True, capture_output=True, text=True).stdout.strip()
     environment = {**os.environ, "AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test"}
 

@@ -5,14 +5,15 @@
 
 Hierarchy Hi is the registration up to level i. `minimal` are the bytes of the attributes that identify its result: the digest
 of the tile and the history of the levels' parameters (`pleach explain`). `inputs` are the bytes of the regions and values that
-a step of level i reads. L0 is a run without a cache, and Li one with a cache that has the levels up to i. Fails when a
-response differs.
+a step of level i reads. Li is a run with a cache that has the levels up to i. CPU seconds are those of the whole process: on
+a shared machine read them, not the seconds. Fails when a response differs.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import resource
 import shutil
 import statistics
 import struct
@@ -41,6 +42,12 @@ def tile(side: int) -> bytes:
 
     header = struct.pack(">IIBBBBB", side, side, 8, 2, 0, 0, 0)
     return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(bytes(rows))) + chunk(b"IEND", b"")
+
+
+def cpu_seconds() -> float:
+    """Returns the CPU time of all ended child processes."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def voxels(pixels: int) -> int:
@@ -89,12 +96,12 @@ def main() -> None:
         studies = [study(place / f"h{level}", level, image) for level in range(1, LEVELS + 1)]
         side = voxels(given.side**2)
 
-        def run(file: Path, out: str, *options: str) -> tuple[float, dict, str]:
+        def run(file: Path, out: str, *options: str) -> tuple[tuple[float, float], dict, str]:
             shutil.rmtree(place / out, ignore_errors=True)
             command = [pleach, "run", file, "--out", place / out, "--quiet", "--workers", given.workers, *options]
-            begun = time.perf_counter()
+            begun, used = time.perf_counter(), cpu_seconds()
             subprocess.run(command, check=True)
-            seconds = time.perf_counter() - begun
+            seconds = (time.perf_counter() - begun, cpu_seconds() - used)
             record = json.loads((place / out / "run.json").read_text())
             return seconds, record, (place / out / "responses.csv").read_text()
 
@@ -111,7 +118,7 @@ def main() -> None:
             largest = {1: "680 M", LEVELS: "683 M"}.get(level, "-")
             print(f"| H{level} | {inputs:,} | {key['bytes']} | {largest} | {published} | 32 |")
 
-        seconds: dict[int, list[float]] = {level: [] for level in range(LEVELS + 1)}
+        seconds: dict[int, list[tuple[float, float]]] = {level: [] for level in range(LEVELS + 1)}
         executed: dict[int, int] = {}
         skipped: dict[int, int] = {}
         responses = set()
@@ -131,13 +138,14 @@ def main() -> None:
                 seconds[level].append(took)
                 executed[level], skipped[level] = record["tasks_executed"], record.get("tasks_skipped", 0)
                 responses.add(response)
-        print("\n| variation | seconds (median) | of L0 | tasks executed | skipped | published |")
-        print("| --- | --- | --- | --- | --- | --- |")
-        base = statistics.median(seconds[0])
+        print("\n| variation | seconds (median) | CPU seconds | of no reuse | tasks executed | skipped | published |")
+        print("| --- | --- | --- | --- | --- | --- | --- |")
+        base = statistics.median(used for _, used in seconds[0])
         for level, times in seconds.items():
-            median = statistics.median(times)
+            median = statistics.median(wall for wall, _ in times)
+            used = statistics.median(used for _, used in times)
             published = {0: "540 s", LEVELS: "27 s, 5 %"}.get(level, "-")
-            row = f"{median:.2f} | {median / base:.0%} | {executed[level]} | {skipped[level]} | {published}"
+            row = f"{median:.2f} | {used:.2f} | {used / base:.0%} | {executed[level]} | {skipped[level]} | {published}"
             print(f"| {'no reuse' if level == 0 else f'L{level}'} | {row} |")
         if len(responses) != 1:
             raise SystemExit(f"the responses differ: {responses}")

@@ -54,7 +54,7 @@ pub(crate) enum StrategyArg {
     Rtma,
     /// As rtma, with buckets of balanced cost, in a number that suits the workers
     Trtma,
-    /// As trtma, with contiguous parts of the order that shares most, balanced by what the reuse scope shares
+    /// As trtma, with contiguous parts of the task order with the most reuse, balanced by the costs of the reuse scope
     Ranges,
 }
 
@@ -72,7 +72,7 @@ pub(crate) enum StrategiesArg {
     Rtma,
     /// As rtma, with buckets of balanced cost, in a number that suits the workers
     Trtma,
-    /// As trtma, with contiguous parts of the order that shares most, balanced by what the reuse scope shares
+    /// As trtma, with contiguous parts of the task order with the most reuse, balanced by the costs of the reuse scope
     Ranges,
     /// Compare all of the above; sca where possible
     All,

@@ -60,3 +60,27 @@ fn two_users_execute_each_level_once() {
     let (responses, later) = finished(&cluster, &cluster.submit(&[]));
     assert_eq!((responses, later), (expected, 0));
 }
+
+/// Workers are killed while others read values that decide about their iterations.
+#[test]
+fn study_completes_after_workers_with_deciding_values_are_lost() {
+    let dampings = [0.0, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35];
+    let mut sets = Vec::new();
+    for first in dampings {
+        for last in dampings {
+            sets.push([0.05, 0.05, first, 0.05, last]);
+        }
+    }
+    let study = registration::study(&sets);
+    let expected = cluster::expected(&study);
+    for reuse in ["dataflow", "value"] {
+        let mut cluster = Cluster::of(&study, 3);
+        let id = cluster.submit(&["--reuse", reuse]);
+        for number in 1..3 {
+            cluster.wait_for_responses(&id, number * 300);
+            cluster.kill_worker(&format!("w{number}"));
+        }
+        assert_eq!(cluster.completed(&id), expected, "{reuse}");
+        cluster.nothing_is_left();
+    }
+}

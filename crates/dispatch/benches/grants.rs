@@ -3,7 +3,7 @@
 //!
 //! `cargo bench -p pleach-dispatch --bench grants -- [BUCKETS] [WORKERS]`
 
-#![expect(clippy::print_stdout, reason = "a table is what this program is for")]
+#![expect(clippy::print_stdout, reason = "it prints a table")]
 #![expect(clippy::disallowed_methods, reason = "it measures time, which the state machines must not read")]
 
 #[path = "../tests/support/shapes.rs"]

@@ -7,9 +7,10 @@
 //! - [`manager::Manager`]: workers that join and leave, and the studies that share them;
 //! - [`study::Study`]: instances, buckets and leases of one study;
 //! - [`worker::Worker`]: the slots and the memory of one worker, and its requests for work;
-//! - [`stage::BucketExecution`]: one bucket's reuse tree, depth-first.
+//! - [`stage::BucketExecution`]: one bucket's reuse tree, depth-first;
+//! - [`directory`]: the result directory, whose shards are on the workers.
 //!
-//! [`dry_run`] executes a plan on sizes ahead of time, to find its minimum memory.
+//! [`cost_model`] predicts and learns the times of operations. [`dry_run`] executes a plan on sizes ahead of time, to find its minimum memory.
 //! [`scaling`] computes the desired number of workers. [`storage`] selects the regions that leave a node's memory, and the
 //! sources of remote regions.
 //! [`memory_model`] holds the numbers that stages and their worker exchange, [`memory_estimates`] the estimates

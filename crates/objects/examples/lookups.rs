@@ -26,8 +26,8 @@ fn open(location: &str) -> Result<Cache, Box<dyn Error>> {
     Ok(Cache::open(Path::new(location), limits, now)?)
 }
 
-/// A trace like that of a segmentation task.
-fn trace(number: u32) -> Trace {
+/// A trace like that of a segmentation task, whose outputs are as large as `mask`.
+fn trace(number: u32, mask: &DataRegion) -> Trace {
     let digest = |name: u32| Digest::of_bytes(&(number * 4 + name).to_le_bytes());
     let components = KeyComponents {
         operation: "nuclei.candidates".to_owned(),
@@ -36,7 +36,7 @@ fn trace(number: u32) -> Trace {
         inputs: vec![("rc".to_owned(), digest(0)), ("recon".to_owned(), digest(1))],
     };
     let label = StudyLabel { study: "nuclei-moat".to_owned(), id: Some(1), user: "alice".to_owned() };
-    let outputs = vec![Output::new(&mask(number), digest(2)), Output::new(&mask(number), digest(3))];
+    let outputs = vec![Output::new(mask, digest(2)), Output::new(mask, digest(3))];
     Trace { outputs, seconds: 0.65, components, label: Some(label) }
 }
 
@@ -71,11 +71,16 @@ fn main() -> Result<(), Box<dyn Error>> {
     let (location, traces, regions): (String, u32, u32) = (next()?, next()?.parse()?, next()?.parse()?);
     let stored: Vec<(Digest, DataRegion)> =
         (0..regions).map(mask).map(|region| (region.digest(), region)).collect();
-    let made: Vec<Trace> = (0..traces).map(trace).collect();
+    let one = mask(0);
+    let made: Vec<Trace> = (0..traces).map(|number| trace(number, &one)).collect();
     let cache = open(&location)?;
     let begun = Instant::now();
-    stored.iter().for_each(|(digest, region)| drop(cache.store(digest, region, "alice")));
-    made.iter().for_each(|trace| drop(cache.insert(trace.components.key(), trace)));
+    for (digest, region) in &stored {
+        cache.store(digest, region, "alice");
+    }
+    for trace in &made {
+        cache.insert(trace.components.key(), trace);
+    }
     let store_seconds = begun.elapsed().as_secs_f64();
     cache.flush();
     let flush_seconds = begun.elapsed().as_secs_f64();
@@ -86,7 +91,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let open_seconds = begun.elapsed().as_secs_f64();
     let keys: Vec<_> = made.iter().map(|trace| trace.components.key()).collect();
     let (hit_50, hit_99, hits) = times(keys.iter().map(|key| cache.lookup(key).is_some()));
-    let absent: Vec<_> = (traces..2 * traces).map(|number| trace(number).components.key()).collect();
+    let absent: Vec<_> = (traces..2 * traces).map(|number| trace(number, &one).components.key()).collect();
     let (miss_50, miss_99, _) = times(absent.iter().map(|key| cache.lookup(key).is_some()));
     let (load_50, load_99, loads) = times(stored.iter().map(|(digest, _)| cache.load(digest).is_some()));
     if (hits, loads) != (traces, regions) {

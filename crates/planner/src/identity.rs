@@ -140,7 +140,7 @@ pub(crate) fn of_output(identity: &InstanceIdentity, output: usize) -> RegionKey
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pleach_workflow::Workflow;
+    use pleach_workflow::{Condition, Workflow};
     use std::collections::HashSet;
 
     fn segmentation() -> (Workflow, Stage) {
@@ -174,6 +174,18 @@ mod tests {
         let mut newer = stage.clone();
         newer.tasks[3].version += 1;
         assert!(differs(&newer, &values, input, None));
+        let limit = pleach_workflow::Real::try_from(1.0).unwrap();
+        let condition = |expected, pass| Condition {
+            value: 0,
+            comparison: Comparison::Below(limit),
+            expected,
+            passes: vec![pass],
+        };
+        let mut guarded = stage.clone();
+        for condition in [condition(true, None), condition(false, None), condition(true, Some(1))] {
+            guarded.tasks[3].guard = Some(Guard { operands: 1, conditions: vec![condition] });
+            assert!(differs(&guarded, &values, input, None));
+        }
         let mut rewired = stage.clone();
         rewired.tasks[4].reads.swap(1, 2);
         assert!(differs(&rewired, &values, input, None));

@@ -31,7 +31,7 @@ impl StrategyName {
     pub const ALL: [Self; 7] =
         [Self::None, Self::Stage, Self::Naive, Self::Sca, Self::Rtma, Self::Trtma, Self::Ranges];
 
-    /// Returns the strategy for a reuse scope where the user names none: the one that balances what the scope shares.
+    /// Returns the strategy for a reuse scope where the user names none: the one that balances by the costs of the scope.
     #[must_use]
     pub fn default_of(scope: ReuseScope) -> Self {
         match scope {

@@ -63,7 +63,7 @@ pub fn open(options: CacheOptions<'_>) -> Result<Arc<Cache>, CacheFolderError> {
     let user_bytes = options.user_quota.map(MemorySize::bytes);
     let limits = Limits { bytes, age, user_bytes };
     let cache = match bucket(folder).map_err(refuse)? {
-        Some((objects, address)) => {
+        Some(Bucket { objects, address }) => {
             Cache::open_objects(objects, &address, limits, Access::Write, SystemTime::now())
         }
         None => Cache::open_on(files_of(folder), folder, limits, Access::Write, SystemTime::now()),
@@ -77,13 +77,20 @@ pub fn is_bucket(location: &Path) -> bool {
     location.to_str().is_some_and(|text| text.starts_with("s3://"))
 }
 
-/// Returns the objects of a cache in a bucket, and its address. `None` for a folder.
-fn bucket(location: &Path) -> Result<Option<(Arc<dyn Objects>, String)>, CacheError> {
+/// Objects of a cache in a bucket.
+struct Bucket {
+    objects: Arc<dyn Objects>,
+    address: String,
+}
+
+/// Connects to the bucket of a cache. `None` for a folder.
+fn bucket(location: &Path) -> Result<Option<Bucket>, CacheError> {
     let Some(text) = location.to_str().filter(|_| is_bucket(location)) else { return Ok(None) };
     let refuse = |source| CacheError::Io { path: location.to_owned(), source };
     let parsed = S3Location::parse(text);
     let parsed = parsed.map_err(|error| refuse(io::Error::new(io::ErrorKind::InvalidInput, error)))?;
-    Ok(Some((pleach_objects::open_task_cache(&parsed).map_err(refuse)?, parsed.address())))
+    let (objects, address) = (pleach_objects::open_task_cache(&parsed).map_err(refuse)?, parsed.address());
+    Ok(Some(Bucket { objects, address }))
 }
 
 /// Returns the file system for a folder: with files by the umask, if its group can write to it. A folder that everyone can write
@@ -102,7 +109,7 @@ pub fn open_to_read(folder: &Path) -> Result<Cache, CacheFolderError> {
     let limits = Limits { bytes: u64::MAX, ..Limits::default() };
     let (now, access) = (SystemTime::now(), Access::Read);
     let cache = match bucket(folder).map_err(refuse)? {
-        Some((objects, address)) => Cache::open_objects(objects, &address, limits, access, now),
+        Some(Bucket { objects, address }) => Cache::open_objects(objects, &address, limits, access, now),
         None => Cache::open_on(Arc::new(OsFileSystem), folder, limits, access, now),
     };
     cache.map_err(refuse)

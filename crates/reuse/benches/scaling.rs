@@ -4,7 +4,7 @@
 //!
 //! `cargo bench -p pleach-reuse --bench scaling -- [MAX_INSTANCES] [DESIGN]`
 
-#![expect(clippy::print_stdout, reason = "a table is what this program is for")]
+#![expect(clippy::print_stdout, reason = "it prints a table")]
 
 #[expect(dead_code, reason = "designs are drawn by the numbers of parameters here, not by their names")]
 #[path = "../tests/support/application.rs"]

@@ -299,6 +299,25 @@ mod tests {
         assert_eq!(run, ["normalize", "t2", "t3", "t4"]);
     }
 
+    /// The example of loops and choices: what is skipped does not run, and its outputs are those that pass.
+    #[test]
+    fn skipped_tasks_are_not_run() {
+        let registry = builtin::registry();
+        let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/registration/workflow.json");
+        let workflow = Workflow::load(std::path::Path::new(file), &registry).unwrap();
+        let values: Vec<Value> = workflow.parameters.iter().map(|p| p.default).collect();
+        let tile = Arc::new(DataRegion::Bgr8(tissue::generate(3, 0, 192).unwrap().image));
+        let replay =
+            SingleRun { workflow: &workflow, registry: &registry, values: &values, tile, reference: None };
+        let mut run = Vec::new();
+        let wanted = [of_stage(&workflow, 1, 0), of_stage(&workflow, 2, 0)];
+        let made = replay.run(&wanted, |task, _| run.push(task.name.clone())).unwrap();
+        assert!(run.contains(&"translate-5 [1]".to_owned()), "{run:?}");
+        assert!(run.len() < workflow.stages.iter().map(|stage| stage.tasks.len()).sum(), "{run:?}");
+        let error = made[1].table().unwrap().get("displacement").unwrap();
+        assert!(error < 0.5, "{error} voxels after {run:?}");
+    }
+
     #[test]
     fn a_given_reference_is_compared_with() {
         let (workflow, registry) = nuclei();

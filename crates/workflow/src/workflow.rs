@@ -322,6 +322,21 @@ impl Stage {
         task.arguments.iter().map(|&argument| self.parameters[argument])
     }
 
+    /// Returns whether the guard of a task compares numbers, and passes only regions of the types of the task's outputs. All
+    /// reads of the task must exist.
+    #[must_use]
+    pub fn fits_guard(&self, task: &Task) -> bool {
+        let element = |read: usize| match task.reads[read] {
+            TaskInput::StageInput(input) => self.inputs[input].region.element,
+            TaskInput::Task { task, output } => self.tasks[task].writes[output].element,
+        };
+        task.guard.iter().flat_map(|guard| &guard.conditions).all(|condition| {
+            let mut passes = condition.passes.iter().zip(&task.writes);
+            element(condition.value) == ElementType::Scalar
+                && passes.all(|(pass, written)| pass.is_none_or(|read| element(read) == written.element))
+        })
+    }
+
     /// Returns the stage with its tasks in another order, where `order[position]` is the task at that position.
     /// Returns `None` if this is not a topological order of all its tasks.
     #[must_use]

@@ -144,7 +144,7 @@ impl Submission {
                 && task.writes.len() == operation.outputs().len()
                 && task.arguments.len() == operation.arguments().len()
                 && task.arguments.iter().all(|argument| *argument < stage.parameters.len());
-            if !is_sound {
+            if !is_sound || !stage.fits_guard(task) {
                 return dangling("a task");
             }
         }
@@ -247,6 +247,35 @@ mod tests {
         let mut made = submission("grown", Vec::new());
         (made.study.until, made.study.method) = (Some(UNTIL), file());
         assert!(!made.has_sound_parts(), "a file that grows");
+    }
+
+    #[test]
+    fn guard_of_missing_reads_is_refused() {
+        let guarded = |reads: &[TaskInput], value: usize, passes: &[Option<usize>]| {
+            let mut made = submission("guarded", Vec::new());
+            let mut stage = made.study.workflow.stages[0].clone();
+            let mut number = stage.inputs[0].clone();
+            number.region.element = serde_json::from_str("\"scalar\"").unwrap();
+            stage.inputs.push(number);
+            let task = &mut stage.tasks[0];
+            let operands = task.reads.len();
+            task.reads.extend(reads);
+            let limit = pleach_workflow::Real::try_from(1.0).unwrap();
+            let comparison = pleach_workflow::Comparison::Below(limit);
+            let (value, expected, passes) = (operands + value, true, passes.to_vec());
+            let condition = pleach_workflow::Condition { value, comparison, expected, passes };
+            task.guard = Some(pleach_workflow::Guard { operands, conditions: vec![condition] });
+            made.study.workflow.stages[0] = stage.clone();
+            made.check_stage(0, &stage).is_ok()
+        };
+        let (tile, number) = (TaskInput::StageInput(0), TaskInput::StageInput(1));
+        assert!(guarded(&[number], 0, &[None]));
+        assert!(guarded(&[number, tile], 0, &[Some(2)]));
+        assert!(!guarded(&[number], 1, &[None]), "a value beyond the reads");
+        assert!(!guarded(&[number], 0, &[]), "an output without an entry");
+        assert!(!guarded(&[number], 0, &[Some(99)]), "a region beyond the reads");
+        assert!(!guarded(&[tile], 0, &[None]), "a value that is no number");
+        assert!(!guarded(&[number], 0, &[Some(1)]), "a region of another type");
     }
 
     #[test]

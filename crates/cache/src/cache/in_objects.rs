@@ -107,6 +107,8 @@ pub(crate) struct ObjectCache {
     shared: Arc<Shared>,
     /// `None` if the cache only reads.
     uploader: Option<Uploader>,
+    /// Regions queued since the last refresh: several tasks may have equal outputs before the first one is uploaded.
+    queued: Mutex<HashSet<Digest>>,
     /// Mean seconds of loads beyond their transfer, as bits of an `f64`. 0 before the first one.
     latency: AtomicU64,
 }
@@ -120,7 +122,17 @@ impl ObjectCache {
         now_seconds: u64,
     ) -> Result<Self, CacheError> {
         let refuse = |source| CacheError::Io { path: address.into(), source };
-        let found = store.get(&[MARKER_NAME.to_owned()]).map_err(refuse)?.pop().flatten();
+        let marker = || store.get(&[MARKER_NAME.to_owned()]).map(|mut found| found.pop().flatten());
+        let mut found = marker().map_err(refuse)?;
+        let mut is_empty = false;
+        if found.is_none() {
+            let listed = store.list().map_err(refuse)?;
+            is_empty = listed.is_empty();
+            // Another process has created the cache since.
+            if listed.iter().any(|object| object.name == MARKER_NAME) {
+                found = marker().map_err(refuse)?;
+            }
+        }
         let mut reports = CacheWarnings::default();
         let mut is_writable = access == Access::Write;
         match found.map(|bytes| String::from_utf8_lossy(&bytes).trim_end().to_owned()) {
@@ -129,7 +141,7 @@ impl ObjectCache {
                 let found = found.lines().next().unwrap_or_default().chars().take(64).collect();
                 return Err(CacheError::Version { path: address.into(), found, allowed: MARKER });
             }
-            None if !store.list().map_err(refuse)?.is_empty() => {
+            None if !is_empty => {
                 return Err(CacheError::NotACache { path: address.into() });
             }
             None if is_writable => {
@@ -152,7 +164,7 @@ impl ObjectCache {
         });
         let uploader =
             is_writable.then(|| Uploader::start(Arc::clone(&shared))).transpose().map_err(refuse)?;
-        let cache = Self { shared, uploader, latency: AtomicU64::new(0) };
+        let cache = Self { shared, uploader, queued: Mutex::default(), latency: AtomicU64::new(0) };
         cache.read_changes().map_err(refuse)?;
         Ok(cache)
     }
@@ -181,6 +193,7 @@ impl ObjectCache {
 
     pub(crate) fn refresh(&self, now_seconds: u64) {
         self.shared.now_seconds.fetch_max(now_seconds, Ordering::Relaxed);
+        self.queued.lock().clear();
         match self.read_changes() {
             Ok(()) => self.shared.offline.store(false, Ordering::Relaxed),
             Err(error) => self.shared.fail(&error),
@@ -236,6 +249,7 @@ impl ObjectCache {
             None => {}
         }
         self.shared.contents.write().forget(&name);
+        self.queued.lock().remove(digest);
         None
     }
 
@@ -276,7 +290,7 @@ impl ObjectCache {
     }
 
     pub(crate) fn store(&self, digest: &Digest, region: &DataRegion, user: &str) -> InsertOutcome {
-        if self.shared.contents.read().region(digest).is_some() {
+        if self.shared.contents.read().region(digest).is_some() || self.queued.lock().contains(digest) {
             return self.counted(InsertOutcome::Known);
         }
         let Some(uploader) = self.uploader.as_ref().filter(|_| !self.shared.is_offline()) else {
@@ -289,7 +303,11 @@ impl ObjectCache {
             return self.counted(InsertOutcome::Not);
         }
         let name = contents::region_name(UserTag::new(user), digest);
-        self.counted(uploader.send(Upload::Region { user: user.to_owned(), name, bytes }))
+        let sent = uploader.send(Upload::Region { user: user.to_owned(), name, bytes });
+        if sent == InsertOutcome::New {
+            self.queued.lock().insert(*digest);
+        }
+        self.counted(sent)
     }
 
     fn counted(&self, stored: InsertOutcome) -> InsertOutcome {

@@ -20,6 +20,8 @@ struct State {
     clock: u64,
     is_lost: bool,
     is_read_only: bool,
+    /// The next read finds nothing, as if another process wrote right after it.
+    is_late: bool,
 }
 
 impl Memory {
@@ -50,7 +52,10 @@ impl Objects for Memory {
     }
 
     fn get(&self, names: &[String]) -> io::Result<Vec<Option<Vec<u8>>>> {
-        let state = self.request()?;
+        let mut state = self.request()?;
+        if std::mem::take(&mut state.is_late) {
+            return Ok(vec![None; names.len()]);
+        }
         Ok(names.iter().map(|name| state.objects.get(name).map(|(bytes, _)| bytes.clone())).collect())
     }
 
@@ -120,6 +125,17 @@ fn entries_serve_other_processes_without_a_request_for_each_lookup() {
     entry(60).put(&other, false);
     drop(other);
     assert!(entry(60).is_in(&open(&store), false));
+}
+
+/// Workers start at once, and one of them creates the cache between the requests of another.
+#[test]
+fn cache_may_be_created_by_two_processes_at_once() {
+    let store: Arc<Memory> = Arc::default();
+    drop(open(&store));
+    store.with(|state| state.is_late = true);
+    let cache = open(&store);
+    assert_eq!(entry(1).put(&cache, false), InsertOutcome::New);
+    assert_eq!(cache.take_reports(), []);
 }
 
 #[test]

@@ -132,6 +132,9 @@ fn sentence(report: &Report<'_>, tasks: &[Tasks]) -> Html {
             text.push(format!("Of those, {} {words}. ", count(*tasks)));
         }
     }
+    if run.tasks_skipped > 0 {
+        text.push(format!("Of those, {} were skipped by loops and choices. ", count(run.tasks_skipped)));
+    }
     text.push(strong(format!("{} executed", counted(run.tasks_executed as usize, "task was", "tasks were"))));
     text.push(if run.failed > 0 { "; tasks after a failure of their run were not. " } else { ". " });
     text.push("Reuse never changes a result: a task is shared only where operation, parameters and inputs are equal.");

@@ -22,7 +22,7 @@ use pleach_actors::input_files::gather;
 use pleach_actors::manager::{GetView, ManagerActor};
 use pleach_api::schema::StudyState;
 use pleach_api::submission::PlanChoice;
-use pleach_cache::{PriorResults, StudyLabel};
+use pleach_cache::PriorResults;
 use pleach_dispatch::PlanId;
 use pleach_dispatch::cost_model::CostModel;
 use pleach_dispatch::memory_model::MinimumMemory;

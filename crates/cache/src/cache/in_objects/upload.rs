@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread::{Builder, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// 256 MiB of entries wait for their upload at most.
 const QUEUE_BYTES: u64 = 256 << 20;
@@ -109,8 +109,13 @@ struct UploadThread {
 
 impl UploadThread {
     fn run(mut self, uploads: &Receiver<Upload>) {
-        let mut regions = Vec::new();
+        let (mut regions, mut bundled) = (Vec::new(), Instant::now());
         loop {
+            // Also under a steady stream of entries.
+            if bundled.elapsed() >= BUNDLE_EVERY {
+                self.put_bundles();
+                bundled = Instant::now();
+            }
             match uploads.recv_timeout(BUNDLE_EVERY) {
                 Ok(first) => {
                     // What is queued by now goes together.
@@ -121,7 +126,7 @@ impl UploadThread {
                     }
                     self.put(std::mem::take(&mut regions));
                 }
-                Err(RecvTimeoutError::Timeout) => self.put_bundles(),
+                Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return self.put_bundles(),
             }
         }

@@ -1,6 +1,6 @@
 //! Positions of instances in the plan's order, and their tiles.
 //!
-//! The planner lists the instances of a stage tile by tile, and within a tile in the order that shares most. Buckets of
+//! The planner lists the instances of a stage tile by tile, and within a tile in the order with the most reuse. Buckets of
 //! neighboring positions therefore have tasks in common. Tables of the plan: no event changes them.
 
 use crate::InstanceId;

@@ -278,7 +278,7 @@ impl ReadyRuns {
     }
 }
 
-/// Returns whether a bucket begins where another one of its tile ends.
+/// Returns whether a bucket begins where another bucket of its tile ends.
 fn follows(before: Span, after: Span) -> bool {
     (before.stage, before.tile, before.end.checked_add(1)) == (after.stage, after.tile, Some(after.start))
 }

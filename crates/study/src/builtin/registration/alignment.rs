@@ -18,7 +18,7 @@ pub(super) enum Model {
 /// Result of one step.
 pub(super) struct Step {
     pub(super) transform: Affine,
-    /// Mean squared difference before the step.
+    /// Mean squared difference of the volumes under the transform.
     pub(super) error: f64,
     /// Mean length by which the step moves the corners of the volume, in voxels.
     pub(super) change_voxels: f64,
@@ -49,15 +49,24 @@ pub(super) fn displacement_voxels(one: &Affine, other: &Affine, side: usize) -> 
     (0..8).map(|number| distance(corner(number))).sum::<f64>() / 8.0 * side as f64
 }
 
-/// Improves a transform by one damped step of Gauss and Newton.
+/// Returns the mean squared difference of the volumes. Outside of the fixed volume its density is 0, so that no step gains by
+/// leaving it.
+fn mean_squares(fixed: &Volume, moving: &Volume, transform: &Affine) -> f64 {
+    let mut squares = 0.0;
+    for (position, density) in moving.voxels() {
+        let found = fixed.interpolate(transform.apply(position)).map_or(0.0, |(found, _)| found);
+        squares += (found - density).powi(2);
+    }
+    squares / moving.side().pow(3) as f64
+}
+
+/// Improves a transform by one damped step of Gauss and Newton. A step that does not reduce the difference is not taken: few
+/// voxels do not determine all parameters.
 pub(super) fn step(fixed: &Volume, moving: &Volume, before: &Affine, model: Model, damping: f64) -> Step {
     let mut normal = [[0.0; 13]; 12];
-    let (mut squares, mut voxels) = (0.0, 0_u64);
     for (position, density) in moving.voxels() {
         let Some((found, gradient)) = fixed.interpolate(before.apply(position)) else { continue };
         let difference = found - density;
-        squares += difference * difference;
-        voxels += 1;
         let [x, y, z] = position;
         let derivatives: [f64; 12] =
             std::array::from_fn(|number| gradient[number / 4] * [x, y, z, 1.0][number % 4]);
@@ -76,8 +85,14 @@ pub(super) fn step(fixed: &Volume, moving: &Volume, before: &Affine, model: Mode
     for (parameter, change) in free.iter().zip(solve(&normal, &free, damping)) {
         transform.0[*parameter] += change;
     }
+    let (error, error_before) =
+        (mean_squares(fixed, moving, &transform), mean_squares(fixed, moving, before));
+    // Also if the error is not a number.
+    if error.partial_cmp(&error_before) != Some(std::cmp::Ordering::Less) {
+        return Step { transform: before.clone(), error: error_before, change_voxels: 0.0 };
+    }
     let change_voxels = displacement_voxels(&transform, before, moving.side());
-    Step { transform, error: squares / voxels.max(1) as f64, change_voxels }
+    Step { transform, error, change_voxels }
 }
 
 /// Solves the normal equations of the free parameters by elimination, with the diagonal raised by the damping.
