@@ -54,3 +54,12 @@ proptest! {
         run_twice(seed, Storm { members, tasks, lost, changes, hangs, stuck, evicted });
     }
 }
+
+/// A hang lasts longer than the change of members that follows it.
+#[test]
+fn members_change_during_a_hang() {
+    run_twice(
+        15_319_539_646_501_537_847,
+        Storm { members: 2, tasks: 27, lost: 0, changes: 8, hangs: 2, stuck: 0, evicted: 0 },
+    );
+}

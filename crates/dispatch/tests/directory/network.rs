@@ -213,9 +213,14 @@ impl Network {
 
     /// Sends a change of the members to all listed members.
     fn publish(&mut self, change: &MemberChange) {
-        self.disturbed = self.now;
+        self.disturb(Duration::ZERO);
         let listed: Vec<MemberId> = self.listed.iter().copied().collect();
         listed.into_iter().for_each(|to| self.send_members(to, change.clone()));
+    }
+
+    /// Extends the time until which views of the members may differ. An earlier incident may take longer than this one.
+    fn disturb(&mut self, wait: Duration) {
+        self.disturbed = self.disturbed.max(self.now + wait);
     }
 
     fn send_members(&mut self, to: MemberId, change: MemberChange) {
@@ -254,7 +259,7 @@ impl Network {
                 let id = self.any();
                 self.nodes.remove(&id);
                 self.listed.remove(&id);
-                self.disturbed = self.now + LIVENESS;
+                self.disturb(LIVENESS);
                 // The manager removes a dead worker after the timeout of its connection.
                 let wait = if dies { LIVENESS } else { Duration::ZERO };
                 self.after(wait, Event::Departed(id));
@@ -262,7 +267,7 @@ impl Network {
             Event::Hang => {
                 let id = self.any();
                 let wait = Duration::from_secs(1) + self.random.millis(24_000);
-                self.disturbed = self.now + wait;
+                self.disturb(wait);
                 if let Some(node) = self.nodes.get_mut(&id).filter(|node| node.hung.is_none()) {
                     node.hung = Some(Vec::new());
                     for progress in node.tasks.values_mut() {
@@ -394,7 +399,7 @@ impl Network {
         };
         let at = self.arrival(from, to);
         if !self.is_calm() && self.random.is_one_of(self.storm.lost) {
-            self.disturbed = self.now + RECHECK;
+            self.disturb(RECHECK);
             return;
         }
         self.at(at, Event::Arrives(to, message));
