@@ -175,7 +175,7 @@ fn full_file_system_exits_6_and_leaves_no_partial_file() {
         (
             "size=12k",
             "failed to write the journal: No space left on device (os error 28); --resume continues the study",
-            "journal\nplan.json\nsamples.csv\n",
+            "journal\nplan.json\nprovenance.bin\nsamples.csv\n",
         ),
     ] {
         let Some(output) = run_mounted(&study, size) else {
