@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 /// Every command with a help page, with groups before their members.
-const COMMANDS: [&str; 38] = [
+const COMMANDS: [&str; 41] = [
     "",
     "run",
     "plan",
@@ -41,6 +41,9 @@ const COMMANDS: [&str; 38] = [
     "doctor",
     "replay",
     "simulate",
+    "cache",
+    "cache search",
+    "cache stats",
     "storage",
     "storage bench",
     "storage gc",
@@ -194,7 +197,7 @@ fn other_shells_accept_their_completions() {
 fn every_command_has_a_manual_page() {
     let folder = tempfile::tempdir().expect("a folder");
     let said = pleach(folder.path(), &["man", "--out", "a/man1"]).done();
-    assert_eq!(said, "38 manual pages in a/man1\n");
+    assert_eq!(said, "41 manual pages in a/man1\n");
     let names: BTreeSet<String> = fs::read_dir(folder.path().join("a/man1"))
         .expect("a folder")
         .map(|entry| entry.expect("an entry").file_name().into_string().expect("UTF-8"))
