@@ -23,7 +23,9 @@ def wait(happened):
 
 
 def metric(text, name):
-    return next(float(line.split()[1]) for line in text.splitlines() if line.startswith(name + " "))
+    lines = [line for line in text.splitlines() if line.startswith((name + " ", name + "{"))]
+    assert lines, name
+    return sum(float(line.split()[-1]) for line in lines)
 
 
 def one_round(pleach, folder):

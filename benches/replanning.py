@@ -97,8 +97,10 @@ def one(args, reuse, folder):
     cluster = OnDemand(args.pleach, folder, 1)
     try:
         client = Client(cluster)
-        metric = lambda name: next(
-            float(line.split()[1]) for line in client.get("/metrics").decode().splitlines() if line.startswith(name + " ")
+        metric = lambda name: sum(
+            float(line.split()[-1])
+            for line in client.get("/metrics").decode().splitlines()
+            if line.startswith((name + " ", name + "{"))
         )
         workers = lambda: {worker["name"]: worker for worker in json.loads(client.get("/api/v1/workers"))["workers"]}
         start = time.monotonic()
