@@ -218,8 +218,10 @@ fn every_command_has_a_manual_page() {
         ] {
             assert!(text.contains(part), "{command}: {part} is missing\n{text}");
         }
-        let speaks =
-            ["submit", "status", "watch", "results", "cancel", "forget", "drain", "manager", "worker"];
+        let speaks = [
+            "explain", "submit", "status", "watch", "results", "cancel", "forget", "drain", "manager",
+            "worker",
+        ];
         assert_eq!(text.contains(".SH \"ENVIRONMENT\""), speaks.contains(&command), "{command}: {text}");
         let path = path.to_str().expect("UTF-8");
         let Some(shown) =

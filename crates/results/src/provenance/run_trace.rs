@@ -73,9 +73,11 @@ impl InstanceTrace {
     /// Returns the record of a task under the accepted lease.
     pub(super) fn task(&self, task: usize) -> Option<TracedTask> {
         let accepted = self.accepted()?;
-        self.best(accepted.lease, task)
-            .last()
-            .map(|found| TracedTask { worker: found.worker, event: found.event })
+        let is_executed = |found: &&Candidate| matches!(found.event.outcome, Outcome::Executed { .. });
+        // A bucket may find a result of its own again later, after it has dropped the output.
+        let executed = self.best(accepted.lease, task).filter(is_executed).last();
+        let found = executed.or_else(|| self.best(accepted.lease, task).last())?;
+        Some(TracedTask { worker: found.worker, event: found.event })
     }
 
     /// Returns the records of a task under a lease, those of another node left out, in the order of time.
@@ -95,10 +97,11 @@ impl InstanceTrace {
         for attempt in &self.attempts {
             let is_accepted = accepted.is_some_and(|accepted| accepted.lease == attempt.lease);
             let mut executed: Vec<&Candidate> = self.best(attempt.lease, task).collect();
+            executed.retain(|found| matches!(found.event.outcome, Outcome::Executed { .. }));
+            // The last execution counts. A bucket may find its result again later, after it has dropped the output.
             if is_accepted {
                 executed.pop();
             }
-            executed.retain(|found| matches!(found.event.outcome, Outcome::Executed { .. }));
             // Within the accepted lease, only a lost output of the task is a reason to run it again.
             let end = if is_accepted { AttemptEnd::OutputLost } else { attempt.end };
             let is_unreported = executed.is_empty() && end == AttemptEnd::WorkerLost;
