@@ -67,10 +67,11 @@ fn tasks_of_a_killed_worker_are_recorded_as_lost_and_repeated() {
             *sources.entry(task["source"].as_str().expect("a source").to_owned()).or_insert(0) += 1;
             for before in task["repeated"].as_array().into_iter().flatten() {
                 let cause = before["cause"].as_str().expect("a cause");
-                // Other workers lack inputs and outputs that only the lost one had.
-                assert_eq!(cause == "worker lost", before["worker"] == "w0", "{task}");
-                assert!(["worker lost", "output lost", "input missing"].contains(&cause), "{task}");
-                assert_ne!(task["worker"], "w0", "{task}");
+                let is_lost = cause == "worker lost";
+                assert!(!is_lost || before["worker"] == "w0" && task["worker"] != "w0", "{task}");
+                // Other workers lack inputs and outputs that only the lost one had, and help each other at the end.
+                let causes = ["worker lost", "output lost", "input missing", "too late"];
+                assert!(causes.contains(&cause), "{task}");
                 *repeated.entry(cause.to_owned()).or_insert(0) += 1;
             }
             assert!(task["source"] != "peer" || task["holder"] != task["worker"], "{task}");
