@@ -327,7 +327,7 @@ fn observer(
         }
         StudyEvent::Done(report) => {
             recording.iter().for_each(|recording| recording.report(&report));
-            learner.iter().for_each(|learner| learner.learn(report.tasks));
+            learner.iter().for_each(|learner| learner.learn(&report));
             progress.done(report.tasks);
         }
         StudyEvent::Reopened(instance) => {

@@ -4,7 +4,8 @@
 use parking_lot::Mutex;
 use pleach_dispatch::InstanceId;
 use pleach_dispatch::cost_model::{CostModel, few_values};
-use pleach_dispatch::message::{TaskOutcome, TaskReport};
+use pleach_dispatch::message::TaskOutcome;
+use pleach_dispatch::study::{InstanceEnd, InstanceReport};
 use pleach_planner::PlannedStudy;
 use pleach_reuse::Interner;
 use pleach_study::PreparedStudy;
@@ -86,10 +87,14 @@ impl CostLearner {
         }
     }
 
-    /// Learns from executed tasks.
-    pub(super) fn learn(&self, tasks: &[TaskReport]) {
+    /// Learns from the executed tasks of a report. A failed task, or one without its input, ended early, so reports with one do
+    /// not count.
+    pub(super) fn learn(&self, report: &InstanceReport<'_>) {
+        if matches!(report.end, InstanceEnd::Failed | InstanceEnd::MissingInput) {
+            return;
+        }
         let mut costs = self.costs.lock();
-        for report in tasks {
+        for report in report.tasks {
             let TaskOutcome::Ran { seconds, .. } = report.done else { continue };
             // Workers report places and instances, so they may be none of the study.
             let of_stage = self.tasks.get(report.stage as usize);
@@ -124,4 +129,40 @@ fn arguments<'a>(
         let values = &prepared.evaluations[evaluation - first];
         Some(stage.task_parameters(task).map(|index| values[index]).collect())
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pleach_dispatch::LeaseId;
+    use pleach_dispatch::message::{TaskProvenance, TaskReport};
+    use pleach_study::builtin;
+    use std::collections::HashMap;
+
+    #[test]
+    fn tasks_that_ended_early_teach_nothing() {
+        let registry = builtin::registry();
+        let operation = Arc::clone(registry.get("nuclei.background", 1).unwrap());
+        let task =
+            LearnedTask { operation: Arc::clone(&operation), arguments: Vec::new(), class_of: Vec::new() };
+        let costs: Arc<Mutex<CostModel>> = Arc::default();
+        let learner = CostLearner {
+            tasks: vec![vec![Some(task)]],
+            pixels: vec![1000],
+            tile_of: vec![0],
+            costs: Arc::clone(&costs),
+        };
+        let report = |end, seconds| {
+            let ran = TaskOutcome::Ran { seconds, predicted_seconds: 0.0, digests: 0, digest_seconds: 0.0 };
+            let provenance = TaskProvenance::default();
+            let tasks = [TaskReport { task: 0, stage: 0, done: ran, cache_seconds: 0.0, provenance }];
+            let (lease, instance, members) = (LeaseId(1), InstanceId(0), &HashMap::new());
+            learner.learn(&InstanceReport { worker: "w", lease, instance, end, tasks: &tasks, members });
+            costs.lock().predict(operation.as_ref(), &[], 1000)
+        };
+        assert_eq!(report(InstanceEnd::Finished, 2.0), 2.0);
+        assert_eq!(report(InstanceEnd::MissingInput, 0.0), 2.0);
+        assert_eq!(report(InstanceEnd::Failed, 0.0), 2.0);
+        assert_eq!(report(InstanceEnd::Late, 4.0), 3.0, "the mean of two executions");
+    }
 }
