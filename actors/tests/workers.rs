@@ -213,6 +213,20 @@ fn idler(manager: &Addr<ManagerActor>, slots: u32) -> MemoryEnd {
     far
 }
 
+/// Returns a study of 12 instances in four buckets, two stages of six instances each.
+fn replanned_study(replanner: impl Replanner + 'static, done: oneshot::Sender<StudyOutcome>) -> StudyRequest {
+    let sets: Sets = (0..6).map(|n| (0, [n, 0, 0, 1, 2])).collect();
+    StudyRequest {
+        study: Study::new(plan(&sets, 3)).expect("a valid plan"),
+        inputs: HashMap::new(),
+        observer: Box::new(|_| {}),
+        replanner: Some(Box::new(replanner)),
+        retains_results: false,
+        label: None,
+        done,
+    }
+}
+
 /// Records the slots of each call, and returns a bucket for each unstarted instance.
 struct OneByOne(Arc<Mutex<Vec<u32>>>);
 
@@ -230,16 +244,7 @@ fn workers_that_join_or_leave_have_buckets_replanned_for_their_slots() {
         let manager = ManagerActor::for_service(service()).start();
         let (done, _outcome) = oneshot::channel();
         let slots: Arc<Mutex<Vec<u32>>> = Arc::default();
-        let sets: Sets = (0..6).map(|n| (0, [n, 0, 0, 1, 2])).collect();
-        let study = StudyRequest {
-            study: Study::new(plan(&sets, 3)).expect("a valid plan"),
-            inputs: HashMap::new(),
-            observer: Box::new(|_| {}),
-            replanner: Some(Box::new(OneByOne(Arc::clone(&slots)))),
-            retains_results: false,
-            label: None,
-            done,
-        };
+        let study = replanned_study(OneByOne(Arc::clone(&slots)), done);
         manager.send(StartPlan { id: PlanId::first_round(1), study }).await.unwrap();
         let replanned = async |expected: &[u32]| -> ManagerView {
             let looking = async {
@@ -290,20 +295,10 @@ fn study_is_replanned_once_its_measured_costs_are_new() {
         let manager = ManagerActor::for_service(service()).start();
         let (done, _outcome) = oneshot::channel();
         let (slots, asked): (Arc<Mutex<Vec<u32>>>, Arc<AtomicUsize>) = Default::default();
-        let sets: Sets = (0..6).map(|n| (0, [n, 0, 0, 1, 2])).collect();
-        let study = StudyRequest {
-            study: Study::new(plan(&sets, 3)).expect("a valid plan"),
-            inputs: HashMap::new(),
-            observer: Box::new(|_| {}),
-            replanner: Some(Box::new(NewCosts {
-                replanner: OneByOne(Arc::clone(&slots)),
-                replans: 0,
-                asked: Arc::clone(&asked),
-            })),
-            retains_results: false,
-            label: None,
+        let study = replanned_study(
+            NewCosts { replanner: OneByOne(Arc::clone(&slots)), replans: 0, asked: Arc::clone(&asked) },
             done,
-        };
+        );
         let id = PlanId::first_round(1);
         manager.send(StartPlan { id, study }).await.unwrap();
         let mut worker = idler(&manager, 1);
@@ -373,16 +368,7 @@ fn manager_answers_and_grants_during_a_replan() {
         let (begun, has_begun) = mpsc::channel();
         let (end, may_end) = mpsc::channel();
         let slots: Arc<Mutex<Vec<u32>>> = Arc::default();
-        let sets: Sets = (0..6).map(|n| (0, [n, 0, 0, 1, 2])).collect();
-        let study = StudyRequest {
-            study: Study::new(plan(&sets, 3)).expect("a valid plan"),
-            inputs: HashMap::new(),
-            observer: Box::new(|_| {}),
-            replanner: Some(Box::new(Slow { replanner: OneByOne(Arc::clone(&slots)), begun, may_end })),
-            retains_results: false,
-            label: None,
-            done,
-        };
+        let study = replanned_study(Slow { replanner: OneByOne(Arc::clone(&slots)), begun, may_end }, done);
         let id = PlanId::first_round(1);
         manager.send(StartPlan { id, study }).await.unwrap();
         let mut worker = idler(&manager, 1);

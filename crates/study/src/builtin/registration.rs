@@ -22,9 +22,7 @@ const TRANSFORM: Port = Port { name: "transform", element: ElementType::ArrayF64
 
 /// Adds the operations of registrations.
 pub(super) fn register(registry: Registry) -> Registry {
-    let translate = Refine { name: "registration.translate", model: Model::Translation };
-    let deform = Refine { name: "registration.deform", model: Model::Affine };
-    registry.with(Volumes).with(Reduce).with(Center).with(translate).with(deform).with(Assess)
+    registry.with(VOLUMES).with(REDUCE).with(CENTER).with(TRANSLATE).with(DEFORM).with(ASSESS)
 }
 
 fn library(cause: impl std::error::Error + Send + Sync + 'static) -> OperationError {
@@ -47,135 +45,23 @@ fn stored(transform: &Affine) -> Result<DataRegion, OperationError> {
     Ok(DataRegion::Array(array.map_err(library)?))
 }
 
-/// Generates the two volumes of a tile, and the transform between them.
-struct Volumes;
+/// Outputs of an operation.
+type Outputs = Result<Vec<DataRegion>, OperationError>;
 
-impl Operation for Volumes {
-    fn name(&self) -> &'static str {
-        "registration.volumes"
-    }
-
-    fn version(&self) -> u32 {
-        1
-    }
-
-    fn arguments(&self) -> &[Argument] {
-        &[]
-    }
-
-    fn inputs(&self) -> &[Port] {
-        &[Port { name: "image", element: ElementType::Bgr8 }]
-    }
-
-    fn outputs(&self) -> &[Port] {
-        &[FIXED, MOVING, Port { name: "truth", element: ElementType::ArrayF64 }]
-    }
-
-    fn cost_seconds(&self, pixels: u64) -> f64 {
-        pixels as f64 * 4e-7
-    }
-
-    fn memory_bytes(&self, pixels: u64) -> u64 {
-        2 * ElementType::ArrayF32.bytes(pixels) + ElementType::ArrayF64.bytes(12)
-    }
-
-    fn run(&self, inputs: &[&DataRegion], _: &[Value]) -> Result<Vec<DataRegion>, OperationError> {
-        let image = inputs[0].raster(ElementType::Bgr8)?;
-        let phantom = Phantom::from_pixels(image.data());
-        let side = volume::side_for(image.pixels());
-        let truth = phantom.transform();
-        let fixed = Volume::sampled(side, |position| phantom.density(position));
-        let moving = Volume::sampled(side, |position| phantom.density(truth.apply(position)));
-        Ok(vec![fixed.map_err(library)?, moving.map_err(library)?, stored(&truth)?])
-    }
-}
-
-/// Halves the resolution of both volumes.
-struct Reduce;
-
-impl Operation for Reduce {
-    fn name(&self) -> &'static str {
-        "registration.reduce"
-    }
-
-    fn version(&self) -> u32 {
-        1
-    }
-
-    fn arguments(&self) -> &[Argument] {
-        &[]
-    }
-
-    fn inputs(&self) -> &[Port] {
-        &[FIXED, MOVING]
-    }
-
-    fn outputs(&self) -> &[Port] {
-        &[FIXED, MOVING]
-    }
-
-    fn cost_seconds(&self, pixels: u64) -> f64 {
-        pixels as f64 * 4e-9
-    }
-
-    fn memory_bytes(&self, pixels: u64) -> u64 {
-        2 * ElementType::ArrayF32.bytes(pixels.div_ceil(8))
-    }
-
-    fn run(&self, inputs: &[&DataRegion], _: &[Value]) -> Result<Vec<DataRegion>, OperationError> {
-        inputs.iter().map(|input| volume_of(input)?.halved().map_err(library)).collect()
-    }
-}
-
-/// Starts with the translation between the centers of gravity.
-struct Center;
-
-impl Operation for Center {
-    fn name(&self) -> &'static str {
-        "registration.center"
-    }
-
-    fn version(&self) -> u32 {
-        1
-    }
-
-    fn arguments(&self) -> &[Argument] {
-        &[]
-    }
-
-    fn inputs(&self) -> &[Port] {
-        &[FIXED, MOVING]
-    }
-
-    fn outputs(&self) -> &[Port] {
-        &[TRANSFORM]
-    }
-
-    fn cost_seconds(&self, pixels: u64) -> f64 {
-        pixels as f64 * 4e-9
-    }
-
-    fn memory_bytes(&self, _: u64) -> u64 {
-        ElementType::ArrayF64.bytes(12)
-    }
-
-    fn run(&self, inputs: &[&DataRegion], _: &[Value]) -> Result<Vec<DataRegion>, OperationError> {
-        let (fixed, moving) = (volume_of(inputs[0])?.center(), volume_of(inputs[1])?.center());
-        let shift = [0, 1, 2].map(|axis| fixed[axis] - moving[axis]);
-        Ok(vec![stored(&Affine::translation(shift))?])
-    }
-}
-
-const DAMPING: [Argument; 1] =
-    [Argument { name: "damping", accepts: Accepts::Reals { low: 0.0, high: 100.0 } }];
-
-/// Improves a transform by one step of least squares.
-struct Refine {
+/// An operation of registrations.
+struct RegistrationOperation {
     name: &'static str,
-    model: Model,
+    arguments: &'static [Argument],
+    inputs: &'static [Port],
+    outputs: &'static [Port],
+    /// Seconds on a tile of so many pixels.
+    cost_seconds: fn(u64) -> f64,
+    /// Bytes of its outputs on a tile of so many pixels.
+    memory_bytes: fn(u64) -> u64,
+    run: fn(&[&DataRegion], &[Value]) -> Outputs,
 }
 
-impl Operation for Refine {
+impl Operation for RegistrationOperation {
     fn name(&self) -> &'static str {
         self.name
     }
@@ -185,78 +71,119 @@ impl Operation for Refine {
     }
 
     fn arguments(&self) -> &[Argument] {
-        &DAMPING
+        self.arguments
     }
 
     fn inputs(&self) -> &[Port] {
-        &[FIXED, MOVING, TRANSFORM]
+        self.inputs
     }
 
     fn outputs(&self) -> &[Port] {
-        const OUTPUTS: [Port; 3] = [
-            TRANSFORM,
-            Port { name: "error", element: ElementType::Scalar },
-            Port { name: "change", element: ElementType::Scalar },
-        ];
-        &OUTPUTS
+        self.outputs
     }
 
     fn cost_seconds(&self, pixels: u64) -> f64 {
-        pixels as f64 * 8e-8
-    }
-
-    fn memory_bytes(&self, _: u64) -> u64 {
-        ElementType::ArrayF64.bytes(12) + 2 * ElementType::Scalar.bytes(1)
-    }
-
-    fn run(&self, inputs: &[&DataRegion], arguments: &[Value]) -> Result<Vec<DataRegion>, OperationError> {
-        let (fixed, moving) = (volume_of(inputs[0])?, volume_of(inputs[1])?);
-        let before = transform_of(inputs[2])?;
-        let Step { transform, error, change_voxels } =
-            step(&fixed, &moving, &before, self.model, arguments[0].as_f64());
-        Ok(vec![stored(&transform)?, DataRegion::Scalar(error), DataRegion::Scalar(change_voxels)])
-    }
-}
-
-/// Compares a transform with the known one.
-struct Assess;
-
-impl Operation for Assess {
-    fn name(&self) -> &'static str {
-        "registration.assess"
-    }
-
-    fn version(&self) -> u32 {
-        1
-    }
-
-    fn arguments(&self) -> &[Argument] {
-        &[]
-    }
-
-    fn inputs(&self) -> &[Port] {
-        const INPUTS: [Port; 3] = [TRANSFORM, Port { name: "truth", element: ElementType::ArrayF64 }, MOVING];
-        &INPUTS
-    }
-
-    fn outputs(&self) -> &[Port] {
-        &[Port { name: "accuracy", element: ElementType::Table }]
-    }
-
-    fn cost_seconds(&self, _: u64) -> f64 {
-        1e-5
+        (self.cost_seconds)(pixels)
     }
 
     fn memory_bytes(&self, pixels: u64) -> u64 {
-        ElementType::Table.bytes(pixels)
+        (self.memory_bytes)(pixels)
     }
 
-    fn run(&self, inputs: &[&DataRegion], _: &[Value]) -> Result<Vec<DataRegion>, OperationError> {
+    fn run(&self, inputs: &[&DataRegion], arguments: &[Value]) -> Outputs {
+        (self.run)(inputs, arguments)
+    }
+}
+
+/// Generates the two volumes of a tile, and the transform between them.
+const VOLUMES: RegistrationOperation = RegistrationOperation {
+    name: "registration.volumes",
+    arguments: &[],
+    inputs: &[Port { name: "image", element: ElementType::Bgr8 }],
+    outputs: &[FIXED, MOVING, Port { name: "truth", element: ElementType::ArrayF64 }],
+    cost_seconds: |pixels| pixels as f64 * 4e-7,
+    memory_bytes: |pixels| 2 * ElementType::ArrayF32.bytes(pixels) + ElementType::ArrayF64.bytes(12),
+    run: |inputs, _| {
+        let image = inputs[0].raster(ElementType::Bgr8)?;
+        let phantom = Phantom::from_pixels(image.data());
+        let side = volume::side_for(image.pixels());
+        let truth = phantom.transform();
+        let fixed = Volume::sampled(side, |position| phantom.density(position));
+        let moving = Volume::sampled(side, |position| phantom.density(truth.apply(position)));
+        Ok(vec![fixed.map_err(library)?, moving.map_err(library)?, stored(&truth)?])
+    },
+};
+
+/// Halves the resolution of both volumes.
+const REDUCE: RegistrationOperation = RegistrationOperation {
+    name: "registration.reduce",
+    arguments: &[],
+    inputs: &[FIXED, MOVING],
+    outputs: &[FIXED, MOVING],
+    cost_seconds: |pixels| pixels as f64 * 4e-9,
+    memory_bytes: |pixels| 2 * ElementType::ArrayF32.bytes(pixels.div_ceil(8)),
+    run: |inputs, _| inputs.iter().map(|input| volume_of(input)?.halved().map_err(library)).collect(),
+};
+
+/// Starts with the translation between the centers of gravity.
+const CENTER: RegistrationOperation = RegistrationOperation {
+    name: "registration.center",
+    arguments: &[],
+    inputs: &[FIXED, MOVING],
+    outputs: &[TRANSFORM],
+    cost_seconds: |pixels| pixels as f64 * 4e-9,
+    memory_bytes: |_| ElementType::ArrayF64.bytes(12),
+    run: |inputs, _| {
+        let (fixed, moving) = (volume_of(inputs[0])?.center(), volume_of(inputs[1])?.center());
+        let shift = [0, 1, 2].map(|axis| fixed[axis] - moving[axis]);
+        Ok(vec![stored(&Affine::translation(shift))?])
+    },
+};
+
+/// Improves a translation by one step of least squares.
+const TRANSLATE: RegistrationOperation = RegistrationOperation {
+    name: "registration.translate",
+    arguments: &[Argument { name: "damping", accepts: Accepts::Reals { low: 0.0, high: 100.0 } }],
+    inputs: &[FIXED, MOVING, TRANSFORM],
+    outputs: &[
+        TRANSFORM,
+        Port { name: "error", element: ElementType::Scalar },
+        Port { name: "change", element: ElementType::Scalar },
+    ],
+    cost_seconds: |pixels| pixels as f64 * 8e-8,
+    memory_bytes: |_| ElementType::ArrayF64.bytes(12) + 2 * ElementType::Scalar.bytes(1),
+    run: |inputs, arguments| refine(Model::Translation, inputs, arguments),
+};
+
+/// As [`TRANSLATE`], for all twelve numbers of an affine transform.
+const DEFORM: RegistrationOperation = RegistrationOperation {
+    name: "registration.deform",
+    run: |inputs, arguments| refine(Model::Affine, inputs, arguments),
+    ..TRANSLATE
+};
+
+fn refine(model: Model, inputs: &[&DataRegion], arguments: &[Value]) -> Outputs {
+    let (fixed, moving) = (volume_of(inputs[0])?, volume_of(inputs[1])?);
+    let before = transform_of(inputs[2])?;
+    let Step { transform, error, change_voxels } =
+        step(&fixed, &moving, &before, model, arguments[0].as_f64());
+    Ok(vec![stored(&transform)?, DataRegion::Scalar(error), DataRegion::Scalar(change_voxels)])
+}
+
+/// Compares a transform with the known one.
+const ASSESS: RegistrationOperation = RegistrationOperation {
+    name: "registration.assess",
+    arguments: &[],
+    inputs: &[TRANSFORM, Port { name: "truth", element: ElementType::ArrayF64 }, MOVING],
+    outputs: &[Port { name: "accuracy", element: ElementType::Table }],
+    cost_seconds: |_| 1e-5,
+    memory_bytes: |pixels| ElementType::Table.bytes(pixels),
+    run: |inputs, _| {
         let (found, truth) = (transform_of(inputs[0])?, transform_of(inputs[1])?);
         let voxels = displacement_voxels(&found, &truth, volume_of(inputs[2])?.side());
         Ok(vec![DataRegion::Table(Table::new([("displacement", voxels)]))])
-    }
-}
+    },
+};
 
 #[cfg(test)]
 mod tests {
@@ -271,32 +198,31 @@ mod tests {
     #[test]
     fn steps_from_coarse_to_fine_find_the_known_transform() {
         let image = DataRegion::Bgr8(tissue::generate(1, 0, 192).unwrap().image);
-        let made = Volumes.run(&[&image], &[]).unwrap();
+        let made = VOLUMES.run(&[&image], &[]).unwrap();
         let (fixed, moving, truth) = (&made[0], &made[1], &made[2]);
         assert_eq!(volume_of(fixed).unwrap().side(), 32);
         let mut levels = vec![vec![fixed.clone(), moving.clone()]];
         for level in 0..3 {
             let finer: Vec<&DataRegion> = levels[level].iter().collect();
-            levels.push(Reduce.run(&finer, &[]).unwrap());
+            levels.push(REDUCE.run(&finer, &[]).unwrap());
         }
         let coarsest: Vec<&DataRegion> = levels[3].iter().collect();
-        let mut transform = Center.run(&coarsest, &[]).unwrap().remove(0);
-        let refine = |model, level: &[DataRegion], transform: &DataRegion| {
-            let refine = Refine { name: "", model };
-            refine.run(&[&level[0], &level[1], transform], &[value(0.01)]).unwrap()
+        let mut transform = CENTER.run(&coarsest, &[]).unwrap().remove(0);
+        let refined = |model, level: &[DataRegion], transform: &DataRegion| {
+            refine(model, &[&level[0], &level[1], transform], &[value(0.01)]).unwrap()
         };
         let mut errors = Vec::new();
         for level in levels.iter().rev() {
             for model in [Model::Translation, Model::Translation, Model::Affine, Model::Affine, Model::Affine]
             {
-                let mut made = refine(model, level, &transform);
+                let mut made = refined(model, level, &transform);
                 let DataRegion::Scalar(error) = made[1] else { panic!("a scalar") };
                 errors.push(error);
                 transform = made.remove(0);
             }
         }
         assert!(errors.last().unwrap() < &(errors[0] / 50.0), "{errors:?}");
-        let table = Assess.run(&[&transform, truth, moving], &[]).unwrap();
+        let table = ASSESS.run(&[&transform, truth, moving], &[]).unwrap();
         let displacement = table[0].table().unwrap().get("displacement").unwrap();
         assert!(displacement < 0.1, "{displacement} voxels");
     }
@@ -304,9 +230,9 @@ mod tests {
     #[test]
     fn regions_of_other_shapes_are_refused() {
         let flat = DataRegion::Array(DenseArray::new(&[4, 4], 1, vec![0_f32; 16].into()).unwrap());
-        let error = Reduce.run(&[&flat, &flat], &[]).unwrap_err().to_string();
+        let error = REDUCE.run(&[&flat, &flat], &[]).unwrap_err().to_string();
         assert_eq!(error, "registration: sides [4, 4] are no volume; three equal sides are allowed");
         let short = DataRegion::Array(DenseArray::new(&[3], 1, vec![0_f64; 3].into()).unwrap());
-        assert!(Assess.run(&[&short, &short, &flat], &[]).is_err());
+        assert!(ASSESS.run(&[&short, &short, &flat], &[]).is_err());
     }
 }
