@@ -207,7 +207,7 @@ fn wrong_targets_and_damaged_records_are_refused_with_the_reason() {
         "out: has no provenance.bin, which pleach run and pleach results write",
     );
 
-    // A damaged end costs records, and the answer says so.
+    // A damaged end costs records, and the answer has a note.
     fs::write(&file, &whole[..whole.len() - 30]).expect("written");
     let answer = pleach(study.folder(), &["explain", "out", "--evaluation", "32", "--json"]);
     assert_eq!(answer.code, 0, "{answer:?}");

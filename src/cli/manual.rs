@@ -66,7 +66,7 @@ pub(crate) const EXAMPLES: [(&str, &[Example]); 36] = [
         &[
             (
                 "pleach explain results --evaluation 12",
-                "Show where the tasks of evaluation 12 were executed, or what they were reused from.",
+                "Show the worker of each task of evaluation 12, or the source of its reused result.",
             ),
             ("pleach explain 7 --evaluation 12 --json", "The same for study 7 of a manager, as JSON."),
             ("pleach explain study.toml --evaluation 12", "Predict it from a study file."),

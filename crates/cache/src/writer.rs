@@ -176,7 +176,7 @@ impl Writer {
             assert!(bytes >= needed, "{bytes} bytes are granted, {needed} are needed");
             assert!(
                 self.active.iter().all(|active| active.user != user),
-                "segment {} begins beside another one of {user:?}",
+                "segment {} begins beside another segment of {user:?}",
                 segment.number
             );
             self.active.push(Active { user, segment: Arc::new(segment), end: START, reserved: bytes });

@@ -189,7 +189,7 @@ impl Executor for LocalExecutor {
         Ok(executed.map_err(Defect::new)?)
     }
 
-    // The worker in this process learns with each task, and uses what it learns.
+    // The worker in this process learns from each task, and predicts with the same model.
     fn learns_costs(&self) -> bool {
         true
     }

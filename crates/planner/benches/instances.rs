@@ -39,7 +39,7 @@ fn evaluations(workflow: &Workflow, count: usize) -> Vec<Vec<Value>> {
     (0..count).map(&mut set).collect()
 }
 
-/// Prints what has been allocated, and the time that has passed, since the step before.
+/// Prints the bytes allocated and the time passed since the step before.
 struct Steps {
     bytes: u64,
     start: Instant,

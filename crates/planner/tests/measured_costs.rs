@@ -183,7 +183,7 @@ fn buckets_are_evened_out_by_measured_costs() {
 #[test]
 fn unmeasured_tasks_are_as_far_off_as_the_others() {
     let planned = planned(StrategyName::Ranges, ReuseScope::Dataflow);
-    // One task is measured: the machine is slower, which says nothing about the other tasks.
+    // One task is measured: the machine is slower, and no other task has a measurement.
     let task = &planned.workflow.stages[STAGE].tasks[0];
     let operation = planned.registry.get(&task.operation, task.version).expect("registered");
     let seconds = operation.cost_seconds(PIXELS) * 20.0;

@@ -299,7 +299,7 @@ mod tests {
         assert_eq!(run, ["normalize", "t2", "t3", "t4"]);
     }
 
-    /// The example of loops and choices: what is skipped does not run, and its outputs are those that pass.
+    /// The example of loops and choices: skipped tasks do not run, and pass regions as their outputs.
     #[test]
     fn skipped_tasks_are_not_run() {
         let registry = builtin::registry();

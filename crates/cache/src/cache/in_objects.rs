@@ -90,7 +90,7 @@ pub(crate) struct Shared {
 impl Shared {
     /// Reports a failed request, and sends no more until the next refresh.
     fn fail(&self, error: &io::Error) {
-        // Relaxed: the flag orders no other access. Several threads may fail at once, of which one reports.
+        // Relaxed: the flag orders no other access. Several threads may fail at once, and one of them reports.
         if !self.offline.swap(true, Ordering::Relaxed) {
             self.reports.lock().add(CacheWarning::Unreachable { reason: error.to_string() });
         }

@@ -110,7 +110,7 @@ proptest! {
     }
 }
 
-/// Without locks, two processes could evict or truncate what the other one writes, so the cache only reads.
+/// Without locks, each of two processes could evict or truncate records of the other, so the cache only reads.
 #[test]
 fn folder_without_locks_is_only_read() {
     let folder = tempfile::tempdir().unwrap();

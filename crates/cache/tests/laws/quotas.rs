@@ -32,7 +32,7 @@ fn bytes_of(cache: &Cache, user: &str) -> u64 {
 fn user_over_quota_loses_own_oldest_entries_only() {
     let folder = tempfile::tempdir().unwrap();
     put(&open(folder.path(), Some(QUOTA_BYTES), 1000), "bob", 0..40);
-    // Two studies of one user, of which the first is used again. The third exceeds the quota.
+    // Two studies of one user. The first one's results are used again, and a third study exceeds the quota.
     put(&open(folder.path(), Some(QUOTA_BYTES), 2000), "alice", 100..130);
     put(&open(folder.path(), Some(QUOTA_BYTES), 3000), "alice", 130..160);
     let cache = open(folder.path(), Some(QUOTA_BYTES), 4000);
@@ -70,7 +70,7 @@ fn users_share_a_writer_and_their_entries() {
         put(&cache, &format!("user-{}", number % 12), number..number + 1);
     }
     assert_eq!((count(&cache, 0..200), cache.users().len()), (200, 12));
-    // What one user has made, another one needs not store again.
+    // Results of one user need no second copy for another.
     assert_eq!(entry(3).made_for("zoe", 9).put(&cache, true), InsertOutcome::Known);
     drop(cache);
     let cache = open(folder.path(), Some(QUOTA_BYTES), 2000);

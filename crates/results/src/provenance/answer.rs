@@ -63,7 +63,7 @@ pub struct RecordedTask {
     /// task cache. `earlier`: executed in an earlier phase or round. `skipped`: its loop had ended, or it is of the other
     /// branch of a choice. `unrecorded`: no record.
     pub source: String,
-    /// Evaluation that the task was executed for, if another one. 0 is the baseline or the reference.
+    /// Evaluation that the task was executed for, if it is another. 0 is the baseline or the reference.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub evaluation: Option<usize>,
     /// Worker that executed the task or found its result.

@@ -41,7 +41,7 @@ pub(crate) struct CarryDescriptor {
     pub(crate) next: String,
 }
 
-/// Two groups of tasks, one of which runs.
+/// Two groups of tasks. A value decides which group runs.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, expecting = "a choice object")]
 pub(crate) struct ChoiceDescriptor {

@@ -4,7 +4,7 @@
 //! loop compares, written by the copy before, does not end it. A copy that is skipped passes the regions of the copy before,
 //! so the last copy has the regions of the last iteration that ran, the compared value included. Regions that only the loop
 //! itself reads do not pass, so they need not stay in memory. The tasks of a choice are guarded by its condition, and one of
-//! the two writers of a region that the choice gives passes the other one's region.
+//! the two writers of a region that the choice gives passes the region of the other writer.
 
 mod check;
 

@@ -72,7 +72,7 @@ fn names(stage: &Stage) -> Vec<&str> {
     stage.tasks.iter().map(|task| task.name.as_str()).collect()
 }
 
-/// Returns each task with what it reads: inputs of the operation, conditions, and the region that passes for its first output.
+/// Returns each task with its reads: inputs of the operation, conditions, and the region that passes for its first output.
 fn shape(stage: &Stage) -> Vec<String> {
     let region = |read: &pleach_workflow::TaskInput| match *read {
         pleach_workflow::TaskInput::StageInput(input) => stage.inputs[input].region.region.clone(),
