@@ -24,7 +24,9 @@ use cost_learning::paths;
 use execution::{Execution, JobResult, LoadedInput, RemoteFetches, TaskJob, TaskKeys};
 use live_outputs::LiveOutputs;
 use pleach_dispatch::memory_model::BucketDemand;
-use pleach_dispatch::message::{BucketWork, InstanceWork, ReuseSource, TaskOutcome, TaskReport, ToManager};
+use pleach_dispatch::message::{
+    BucketWork, InstanceWork, MissingInput, Report, ReuseSource, TaskOutcome, TaskReport,
+};
 use pleach_dispatch::plan::ReuseScope;
 use pleach_dispatch::stage::task_key::provenance_id;
 use pleach_dispatch::stage::{
@@ -71,10 +73,12 @@ pub enum StageEvent {
         /// Present demand of the stage.
         demand: BucketDemand,
     },
-    /// Message for the manager.
-    Report(ToManager),
-    /// Message for the manager, sent once these regions are in a tier that all workers share.
-    Stored(ToManager, Vec<RegionKey>),
+    /// Report on an instance of a study.
+    Report(PlanId, Report),
+    /// Report on an instance of a study, sent once these regions are in a tier that all workers share.
+    Stored(PlanId, Report, Vec<RegionKey>),
+    /// An instance misses an input.
+    MissingInput(MissingInput),
     /// Every instance of the bucket has been reported.
     Over(LeaseId),
 }

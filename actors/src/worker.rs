@@ -38,10 +38,10 @@ use actix::prelude::*;
 use metrics::WorkerCounters;
 use pleach_dispatch::directory::MemberId;
 use pleach_dispatch::memory_model::{BucketDemand, MemoryBudget};
-use pleach_dispatch::message::ToManager;
+use pleach_dispatch::message::{Report, ToManager};
 use pleach_dispatch::stage::NodeId;
 use pleach_dispatch::worker::{Effect, Worker};
-use pleach_dispatch::{LeaseId, SlotId};
+use pleach_dispatch::{LeaseId, PlanId, SlotId};
 use state::{
     Departure, ManagerConnection, OpenLeases, Replication, ReportError, RunningBuckets, RunningStudies,
     TaskResources,
@@ -108,14 +108,26 @@ impl WorkerActor {
 
     /// Sends a message that concerns only this link.
     fn send(&mut self, message: &ToManager, ctx: &mut Context<Self>) {
-        if self.connection.send(message).is_err() {
-            self.handle_disconnect(ctx);
-        }
+        let sent = self.connection.send(message);
+        self.handle_sent(sent, ctx);
     }
 
-    /// Sends a message that must survive the loss of this link.
-    fn report(&mut self, message: &ToManager, ctx: &mut Context<Self>) {
-        match self.connection.report(message) {
+    /// Sends a report, which must survive the loss of this link, at once or with later ones.
+    fn report(&mut self, study: PlanId, report: Report, ctx: &mut Context<Self>) {
+        let sent = self.connection.report(study, report, Instant::now()).map(|wait| {
+            let Some(wait) = wait else { return };
+            ctx.run_later(wait, |actor, ctx| {
+                let sent = actor.connection.flush();
+                actor.handle_sent(sent, ctx);
+                // A worker leaves after its last report.
+                actor.apply_effects(ctx);
+            });
+        });
+        self.handle_sent(sent, ctx);
+    }
+
+    fn handle_sent(&mut self, sent: Result<(), ReportError>, ctx: &mut Context<Self>) {
+        match sent {
             Ok(()) => {}
             // No link can carry the report. The worker ends without a leave message, so the manager counts a crash of
             // the instance, and the crash limit ends the repetition on other workers.
@@ -140,7 +152,10 @@ impl WorkerActor {
         while let Some(effect) = self.core.poll_effect() {
             match effect {
                 Effect::Grant { lease, slot, node } => self.grant(lease, slot, node),
-                Effect::Request { buckets, after } => self.send(&ToManager::Request { buckets, after }, ctx),
+                Effect::Request { buckets, after } => {
+                    let sent = self.connection.request(buckets, after, self.core.has_free_slot());
+                    self.handle_sent(sent, ctx);
+                }
                 Effect::MakeRoom { bytes, lease } => self.free_memory(bytes, lease, ctx),
                 Effect::HandBack { lease } => {
                     self.return_instances(lease, InstanceSelection::NotUnderWay, ctx)

@@ -21,7 +21,9 @@ use pleach_actors::worker::{Resources, SetTimeLimit, WorkerActor, WorkerSetup, u
 use pleach_cache::PriorResults;
 use pleach_dispatch::cost_model::CostModel;
 use pleach_dispatch::manager::Manager;
-use pleach_dispatch::message::{ReattachState, TaskOutcome, TaskProvenance, TaskReport, ToManager, ToWorker};
+use pleach_dispatch::message::{
+    ReattachState, Report, ReportedEnd, TaskOutcome, TaskProvenance, TaskReport, ToManager, ToWorker,
+};
 use pleach_dispatch::plan::BucketPlan;
 use pleach_dispatch::study::{Replanner, Study, StudyOutcome, StudySnapshot};
 use pleach_dispatch::{InstanceId, LeaseId, PlanId};
@@ -320,14 +322,10 @@ fn study_is_replanned_once_its_measured_costs_are_new() {
                 cache_seconds: 0.0,
                 provenance: TaskProvenance::default(),
             };
-            let done = ToManager::Done {
-                study: id,
-                lease: LeaseId(999),
-                instance: InstanceId(0),
-                results: Vec::new(),
-                tasks: vec![task; tasks],
-                shared: Vec::new(),
-            };
+            let (lease, instance) = (LeaseId(999), InstanceId(0));
+            let end = ReportedEnd::Done { results: Vec::new(), shared: Vec::new() };
+            let report = Report { lease, instance, end, tasks: vec![task; tasks] };
+            let done = ToManager::Reports { study: id, reports: vec![report] };
             call += 1;
             for message in [done, ToManager::Sync { call }] {
                 worker.link.send(codec::encode(&message).expect("a message")).expect("the link is there");

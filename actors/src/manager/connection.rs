@@ -110,8 +110,8 @@ impl Connection {
 
     /// Acknowledges the reports whose records are on disk.
     pub(super) fn send_acks(&mut self, is_durable: impl Fn(PlanId, u64) -> bool) {
-        if let Some(reports) = self.acknowledgments.advance(is_durable) {
-            self.send(&ToWorker::AckReports { reports });
+        if let Some(messages) = self.acknowledgments.advance(is_durable) {
+            self.send(&ToWorker::AckReports { messages });
         }
     }
 }

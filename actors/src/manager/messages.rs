@@ -6,10 +6,11 @@ use super::{ManagerActor, StudyEvent, agree, named};
 use crate::transport::{Frame, codec};
 use actix::prelude::*;
 use pleach_dispatch::manager::WorkerInfo;
-use pleach_dispatch::message::{ReattachState, TaskReport, ToManager, ToWorker};
-use pleach_dispatch::study::{InstanceEnd, InstanceReport};
-use pleach_dispatch::{InstanceId, LeaseId, PlanId, WorkerId};
-use pleach_regions::Table;
+use pleach_dispatch::message::{
+    MissingInput, ReattachState, Report, ReportedEnd, TaskReport, ToManager, ToWorker,
+};
+use pleach_dispatch::study::{InstanceEnd, InstanceReport, WorkerReports};
+use pleach_dispatch::{InstanceId, PlanId, WorkerId};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::net::SocketAddr;
@@ -45,21 +46,11 @@ impl ManagerActor {
             }
             // All effects of earlier messages have been sent before.
             (ToManager::Sync { call }, Some(worker)) => self.send(worker, &ToWorker::SyncAck { call }),
-            (ToManager::Done { study, lease, instance, results, tasks, shared }, Some(worker)) => {
-                // First: `done` may grant readers of these outputs, and the grant names the locations known by then.
-                self.core.handle_output_shared(study, instance, &shared);
-                self.done(id, worker, (study, lease, instance), results, &tasks);
+            (ToManager::Reports { study, reports }, Some(worker)) => {
+                let record = self.receive_reports(worker, study, reports);
+                self.note_reports(id, record);
             }
-            (ToManager::Failed { study, lease, instance, cause, tasks }, Some(worker)) => {
-                self.core.handle_failed(worker, study, lease, instance, &cause);
-                self.count(worker, study, (lease, instance, InstanceEnd::Failed), &tasks);
-                // A failure has no record to wait for. Its acknowledgment only follows those of earlier reports.
-                self.note_report(id, None);
-            }
-            (ToManager::MissingInput { study, lease, instance, key, tasks }, Some(worker)) => {
-                self.core.handle_missing_input(worker, study, lease, instance, &[key]);
-                self.count(worker, study, (lease, instance, InstanceEnd::MissingInput), &tasks);
-            }
+            (ToManager::MissingInput(missing), Some(worker)) => self.receive_missing(worker, &missing),
             (ToManager::ReturnInstances { study, lease, instances }, Some(worker)) => {
                 self.core.handle_returned(worker, study, lease, &instances);
             }
@@ -167,43 +158,54 @@ impl ManagerActor {
         }
     }
 
-    fn done(
+    /// Handles reports on instances of a study. Returns the last record of them.
+    fn receive_reports(
         &mut self,
-        id: ConnectionId,
         worker: WorkerId,
-        (study, lease, instance): (PlanId, LeaseId, InstanceId),
-        results: Vec<Table>,
-        tasks: &[TaskReport],
-    ) {
-        let counted = self.core.handle_done(worker, study, lease, instance);
-        let mut record = None;
-        let mut differs = false;
-        if let Some(running) = self.studies.get_mut(&study) {
-            if counted {
-                self.counters.finished.increment(1);
-                running.outcome.finished += 1;
-                if !results.is_empty() {
-                    running.records += 1;
-                    record = Some((study, running.records));
-                    (running.observer)(StudyEvent::Reported { instance, results: &results });
-                    running.outcome.results.insert(instance, results);
+        study: PlanId,
+        reports: Vec<Report>,
+    ) -> Option<(PlanId, u64)> {
+        let counted = self.core.handle_reports(worker, study, &reports);
+        let name = self.name_of(worker);
+        let Some(running) = self.studies.get_mut(&study) else {
+            // Tasks of late reports count too, because they ran.
+            self.counters.count(reports.iter().flat_map(|report| &report.tasks));
+            return None;
+        };
+        let (mut record, mut ended) = (None, Vec::with_capacity(reports.len()));
+        for (report, counted) in reports.into_iter().zip(counted) {
+            let Report { lease, instance, end, tasks } = report;
+            let end = match end {
+                ReportedEnd::Failed(_) => InstanceEnd::Failed,
+                ReportedEnd::Done { results, .. } if counted => {
+                    self.counters.finished.increment(1);
+                    record = running.finish(instance, results).map(|record| (study, record)).or(record);
+                    InstanceEnd::Finished
                 }
-            } else {
-                differs = !agree(running.outcome.results.get(&instance), &results);
-            }
+                ReportedEnd::Done { results, .. } => {
+                    if !agree(running.outcome.results.get(&instance), &results) {
+                        warn_of_difference(&name, study, instance);
+                    }
+                    InstanceEnd::Late
+                }
+            };
+            ended.push((lease, instance, end, tasks));
         }
-        if differs {
-            let (worker, of) = (self.name_of(worker), named(study, instance));
-            warn!(
-                worker,
-                study = study.study,
-                instance = instance.0,
-                "worker {worker} reported different results for {of} after the first ones; rejected"
-            );
-        }
-        let end = if counted { InstanceEnd::Finished } else { InstanceEnd::Late };
-        self.count(worker, study, (lease, instance, end), tasks);
-        self.note_report(id, record);
+        let ended = ended.iter().map(|(lease, instance, end, tasks): &(_, _, _, Vec<TaskReport>)| {
+            InstanceReport { lease: *lease, instance: *instance, end: *end, tasks }
+        });
+        let reports: Vec<InstanceReport<'_>> = ended.collect();
+        self.count(study, &name, &reports);
+        record
+    }
+
+    fn receive_missing(&mut self, worker: WorkerId, missing: &MissingInput) {
+        let MissingInput { study, lease, instance, key, tasks } = missing;
+        self.core.handle_missing_input(worker, *study, *lease, *instance, &[*key]);
+        self.core.handle_task_timings(worker, *study, *instance, tasks);
+        let (lease, instance, end) = (*lease, *instance, InstanceEnd::MissingInput);
+        let name = self.name_of(worker);
+        self.count(*study, &name, &[InstanceReport { lease, instance, end, tasks }]);
     }
 
     /// Returns whether a message belongs to a suspended study. Its reports are never acknowledged, so the worker
@@ -211,20 +213,21 @@ impl ManagerActor {
     /// stay unacknowledged. Their records are on the same disk.
     fn is_left_with_worker(&mut self, id: ConnectionId, message: &ToManager) -> bool {
         let (study, is_report) = match message {
-            ToManager::Done { study, .. } | ToManager::Failed { study, .. } => (*study, true),
-            ToManager::MissingInput { study, .. } | ToManager::ReturnInstances { study, .. } => {
-                (*study, false)
-            }
+            ToManager::Reports { study, .. } => (*study, true),
+            ToManager::MissingInput(MissingInput { study, .. })
+            | ToManager::ReturnInstances { study, .. } => (*study, false),
             _ => return false,
         };
         let is_halted = self.studies.get(&study).is_some_and(|running| running.is_halted);
         if is_halted && is_report {
-            self.note_report(id, Some((study, NEVER)));
+            self.note_reports(id, Some((study, NEVER)));
         }
         is_halted
     }
 
-    fn note_report(&mut self, id: ConnectionId, record: Option<(PlanId, u64)>) {
+    /// Acknowledges a message with reports once their last record is on disk. Failures have no record to wait for: their
+    /// acknowledgment only follows those of earlier messages.
+    fn note_reports(&mut self, id: ConnectionId, record: Option<(PlanId, u64)>) {
         if self.service.is_none() {
             return;
         }
@@ -252,23 +255,16 @@ impl ManagerActor {
         }
     }
 
-    /// Counts the tasks of a report. Tasks of late reports count too, because they ran.
-    fn count(
-        &mut self,
-        worker: WorkerId,
-        study: PlanId,
-        (lease, instance, end): (LeaseId, InstanceId, InstanceEnd),
-        tasks: &[TaskReport],
-    ) {
-        self.counters.count(tasks);
-        self.core.handle_task_timings(worker, study, instance, tasks);
-        let worker = &self.name_of(worker);
+    /// Counts the tasks of reports, and tells the study's observer. Tasks of late reports count too, because they ran.
+    fn count(&mut self, study: PlanId, worker: &str, reports: &[InstanceReport<'_>]) {
+        let reports = WorkerReports { worker, members: &self.member_names, reports };
+        self.counters.count(reports.tasks());
         let Some(running) = self.studies.get_mut(&study) else { return };
-        running.outcome.count(tasks);
-        let members = &self.member_names;
-        (running.observer)(StudyEvent::Done(InstanceReport { worker, lease, instance, end, tasks, members }));
-        running.tasks += tasks.len() as u64;
-        if running.cost_checks.count(tasks) {
+        running.outcome.count(reports.tasks());
+        (running.observer)(StudyEvent::Done(reports));
+        let tasks = reports.tasks().count() as u64;
+        running.tasks += tasks;
+        if running.cost_checks.count(reports.tasks()) {
             self.replanning.request_cost_check(study);
         }
     }
@@ -312,6 +308,16 @@ impl ManagerActor {
             }
         }
     }
+}
+
+fn warn_of_difference(worker: &str, study: PlanId, instance: InstanceId) {
+    let of = named(study, instance);
+    warn!(
+        worker,
+        study = study.study,
+        instance = instance.0,
+        "worker {worker} reported different results for {of} after the first ones; rejected"
+    );
 }
 
 /// Returns whether a record of a study is on disk. Records of a finished study are on disk or no longer needed.

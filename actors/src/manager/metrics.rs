@@ -77,7 +77,7 @@ impl ManagerCounters {
         }
     }
 
-    pub(super) fn count(&self, tasks: &[TaskReport]) {
+    pub(super) fn count<'a>(&self, tasks: impl Iterator<Item = &'a TaskReport>) {
         for task in tasks {
             match task.done {
                 TaskOutcome::Ran { .. } => &self.executed,

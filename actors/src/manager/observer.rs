@@ -1,6 +1,6 @@
 //! Progress events of a study.
 
-use pleach_dispatch::study::InstanceReport;
+use pleach_dispatch::study::WorkerReports;
 use pleach_dispatch::{InstanceId, LeaseId};
 use pleach_regions::Table;
 use std::collections::BTreeSet;
@@ -30,8 +30,8 @@ pub enum StudyEvent<'a> {
     },
     /// An instance failed.
     Failed(InstanceId),
-    /// A worker has reported an instance, with the tasks done since its last report.
-    Done(InstanceReport<'a>),
+    /// A worker has reported instances, with the tasks done since its last report.
+    Done(WorkerReports<'a>),
     /// The only outputs of a finished instance were lost: it is executed again.
     Reopened(InstanceId),
     /// A worker has left or is lost before it reported these instances of a lease.

@@ -130,8 +130,8 @@ impl Default for CostChecks {
 
 impl CostChecks {
     /// Counts executed tasks. Returns whether the costs are to be compared.
-    pub(super) fn count(&mut self, tasks: &[TaskReport]) -> bool {
-        let executed = tasks.iter().filter(|task| matches!(task.done, TaskOutcome::Ran { .. })).count();
+    pub(super) fn count<'a>(&mut self, tasks: impl Iterator<Item = &'a TaskReport>) -> bool {
+        let executed = tasks.filter(|task| matches!(task.done, TaskOutcome::Ran { .. })).count();
         self.executed += executed as u64;
         let is_due = self.executed >= self.next;
         while self.executed >= self.next {

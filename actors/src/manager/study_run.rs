@@ -1,13 +1,13 @@
 //! One running study of the manager.
 
-use super::Observer;
 use super::replanning::CostChecks;
+use super::{Observer, StudyEvent};
 use pleach_cache::StudyLabel;
-use pleach_dispatch::PlanId;
 use pleach_dispatch::manager::Manager;
 use pleach_dispatch::message::InputFile;
 use pleach_dispatch::study::{Replanner, Study, StudyOutcome};
-use pleach_regions::RegionKey;
+use pleach_dispatch::{InstanceId, PlanId};
+use pleach_regions::{RegionKey, Table};
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
@@ -91,6 +91,18 @@ impl RunningStudy {
             lost_workers: 0,
             span: info_span!("study", study = id.study),
         }
+    }
+
+    /// Counts a finished instance. Returns the number of the record of its results, if it has any.
+    pub(super) fn finish(&mut self, instance: InstanceId, results: Vec<Table>) -> Option<u64> {
+        self.outcome.finished += 1;
+        if results.is_empty() {
+            return None;
+        }
+        self.records += 1;
+        (self.observer)(StudyEvent::Reported { instance, results: &results });
+        self.outcome.results.insert(instance, results);
+        Some(self.records)
     }
 
     pub(super) fn end(&mut self) {

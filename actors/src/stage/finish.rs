@@ -5,7 +5,9 @@ use super::live_outputs::RegionInfo;
 use super::{StageActor, StageEvent};
 use crate::transport::clock::{Clock, SystemClock};
 use pleach_dispatch::InstanceId;
-use pleach_dispatch::message::{TaskOutcome, TaskProvenance, TaskReport, TaskSource, ToManager};
+use pleach_dispatch::message::{
+    MissingInput, Report, ReportedEnd, TaskOutcome, TaskProvenance, TaskReport, TaskSource,
+};
 use pleach_dispatch::stage::task_key::provenance_id;
 use pleach_dispatch::stage::{Effect, OutputId, TaskRequest};
 use pleach_regions::{CachedRegion, DataRegion, RegionIdentity, RegionKey};
@@ -144,22 +146,23 @@ impl StageActor {
                     }
                 }
                 let tasks = std::mem::take(&mut self.ran);
-                let done = ToManager::Done { study, lease, instance, results, tasks, shared: Vec::new() };
+                let end = ReportedEnd::Done { results, shared: Vec::new() };
+                let report = Report { lease, instance, end, tasks };
                 let keys = self.durable(instance);
                 worker.do_send(match keys.is_empty() {
-                    false => StageEvent::Stored(done, keys),
-                    true => StageEvent::Report(done),
+                    false => StageEvent::Stored(study, report, keys),
+                    true => StageEvent::Report(study, report),
                 });
             }
             Effect::Failed { instance, cause } => {
                 let tasks = std::mem::take(&mut self.ran);
-                let failed = ToManager::Failed { study, lease, instance, cause, tasks };
-                worker.do_send(StageEvent::Report(failed));
+                let report = Report { lease, instance, end: ReportedEnd::Failed(cause), tasks };
+                worker.do_send(StageEvent::Report(study, report));
             }
             Effect::Lacking { instance, key } => {
                 let tasks = std::mem::take(&mut self.ran);
-                let lacking = ToManager::MissingInput { study, lease, instance, key, tasks };
-                worker.do_send(StageEvent::Report(lacking));
+                let missing = MissingInput { study, lease, instance, key, tasks };
+                worker.do_send(StageEvent::MissingInput(missing));
             }
             Effect::Drop(output) => self.outputs.remove(output),
             Effect::Over => worker.do_send(StageEvent::Over(lease)),

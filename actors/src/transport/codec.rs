@@ -65,7 +65,9 @@ pub fn decode<M: DeserializeOwned>(frame: &[u8]) -> Result<M, CodecError> {
 mod tests {
     use super::*;
     use pleach_dispatch::directory::MemberId;
-    use pleach_dispatch::message::{TaskOutcome, TaskProvenance, TaskReport, TaskSource, ToManager};
+    use pleach_dispatch::message::{
+        Report, ReportedEnd, TaskOutcome, TaskProvenance, TaskReport, TaskSource, ToManager,
+    };
     use pleach_dispatch::{InstanceId, LeaseId, PlanId};
     use pleach_regions::{RegionKey, Table};
     use proptest::prelude::*;
@@ -75,11 +77,13 @@ mod tests {
         fn messages_round_trip(
             lease: u64, instance: u32, seconds in 0.0..1e6f64, name in ".{0,20}", value in -1e9..1e9f64,
         ) {
-            let message = ToManager::Done {
-                study: PlanId::first_round(0),
+            let report = Report {
                 lease: LeaseId(lease),
                 instance: InstanceId(instance),
-                results: vec![Table::new([(name, value)])],
+                end: ReportedEnd::Done {
+                    results: vec![Table::new([(name, value)])],
+                    shared: vec![RegionKey([lease as u8; 16])],
+                },
                 tasks: vec![TaskReport {
                     task: 3,
                     stage: 1,
@@ -91,8 +95,8 @@ mod tests {
                         source: Some(TaskSource::Holder(MemberId(lease))),
                     },
                 }],
-                shared: vec![RegionKey([lease as u8; 16])],
             };
+            let message = ToManager::Reports { study: PlanId::first_round(0), reports: vec![report] };
             let frame = encode(&message).unwrap();
             prop_assert_eq!(decode::<ToManager>(&frame).unwrap(), message);
         }
@@ -106,17 +110,10 @@ mod tests {
 
     #[test]
     fn a_hostile_length_allocates_nothing() {
-        // Done, lease 0, instance 0, then a list that claims 2^60 tables.
-        let mut frame = encode(&ToManager::Done {
-            study: PlanId::first_round(0),
-            lease: LeaseId(0),
-            instance: InstanceId(0),
-            results: vec![],
-            tasks: vec![],
-            shared: Vec::new(),
-        })
-        .unwrap();
-        frame.truncate(3);
+        // The variant and the study, then a list that claims 2^60 reports.
+        let study = PlanId::first_round(0);
+        let mut frame = encode(&ToManager::Reports { study, reports: Vec::new() }).unwrap();
+        frame.pop();
         frame.push(253);
         frame.extend((1u64 << 60).to_le_bytes());
         assert!(matches!(decode::<ToManager>(&frame), Err(CodecError::Decode(_))));

@@ -6,7 +6,7 @@ use crate::stage::{InstanceSelection, ResolvedStage, StageActor, StageContext};
 use crate::storage::{ExpectRegions, Prefetch, RegionOrigin, SetPlacement};
 use actix::prelude::*;
 use pleach_cache::PriorResults;
-use pleach_dispatch::message::{BucketWork, InputFile, TaskFailure, ToManager};
+use pleach_dispatch::message::{BucketWork, InputFile, Report, ReportedEnd, TaskFailure};
 use pleach_dispatch::plan::OutputPlan;
 use pleach_dispatch::{InstanceId, LeaseId, PlanId, WorkerId};
 use pleach_regions::RegionKey;
@@ -88,8 +88,8 @@ impl WorkerActor {
         let cause =
             TaskFailure { at, cause: "the worker does not have the operations of this stage".to_owned() };
         for instance in instances {
-            let (cause, tasks) = (cause.clone(), Vec::new());
-            self.report(&ToManager::Failed { study, lease, instance, cause, tasks }, ctx);
+            let end = ReportedEnd::Failed(cause.clone());
+            self.report(study, Report { lease, instance, end, tasks: Vec::new() }, ctx);
         }
         self.core.handle_bucket_finished(lease);
     }

@@ -7,7 +7,7 @@ use super::state::FinishedInstance;
 use crate::storage::{ExpectRegions, FetchReplica, GetRegion, RegionOrigin, ReleaseRegions};
 use actix::prelude::*;
 use pleach_dispatch::PlanId;
-use pleach_dispatch::message::ToManager;
+use pleach_dispatch::message::{Report, ReportedEnd, ToManager};
 use pleach_regions::{DataRegion, RegionKey};
 use pleach_workflow::Durability;
 use std::net::SocketAddr;
@@ -32,7 +32,8 @@ impl WorkerActor {
     /// Shares the outputs of an instance, then reports the instance.
     pub(super) fn make_durable(
         &mut self,
-        mut message: ToManager,
+        study: PlanId,
+        mut report: Report,
         keys: Vec<RegionKey>,
         ctx: &mut Context<Self>,
     ) {
@@ -42,7 +43,7 @@ impl WorkerActor {
         let regions: Option<Vec<(RegionKey, Arc<DataRegion>)>> = keys.iter().map(find).collect();
         let below = self.setup.spill.clone().filter(|below| below.is_shared());
         let (Some(below), Some(regions)) = (below, regions) else {
-            return self.replicate(message, &keys, ctx);
+            return self.replicate(study, report, &keys, ctx);
         };
         self.replication.begin_sharing();
         let (done, is_done) = oneshot::channel();
@@ -56,12 +57,12 @@ impl WorkerActor {
         ctx.spawn(is_shared.into_actor(self).map(move |is_shared, actor, ctx| {
             // Before the report, which may be the last thing that the worker waits for before it leaves.
             actor.replication.end_sharing();
-            match &mut message {
-                ToManager::Done { shared, .. } if is_shared => {
+            match &mut report.end {
+                ReportedEnd::Done { shared, .. } if is_shared => {
                     *shared = keys;
-                    actor.report(&message, ctx);
+                    actor.report(study, report, ctx);
                 }
-                _ => actor.replicate(message, &keys, ctx),
+                _ => actor.replicate(study, report, &keys, ctx),
             }
             actor.observe_storage();
             actor.apply_effects(ctx);
@@ -69,21 +70,21 @@ impl WorkerActor {
     }
 
     /// Lets another worker fetch the outputs of an instance. The report follows once the fetch has succeeded or failed.
-    fn replicate(&mut self, message: ToManager, keys: &[RegionKey], ctx: &mut Context<Self>) {
+    fn replicate(&mut self, study: PlanId, report: Report, keys: &[RegionKey], ctx: &mut Context<Self>) {
         let bytes = |key: RegionKey| {
             let below = || self.setup.spill.as_ref().and_then(|below| below.bytes(key));
             self.setup.ram.bytes(key).or_else(below)
         };
         let regions: Vec<(RegionKey, u64)> =
             keys.iter().filter_map(|key| Some((*key, bytes(*key)?))).collect();
-        let ToManager::Done { study, lease, instance, .. } = message else { return };
+        let Report { lease, instance, .. } = report;
         // A lost link brings no answer, and an embedded run has no second worker.
         if !self.connection.is_open() || self.setup.remote.is_none() {
-            return self.report(&message, ctx);
+            return self.report(study, report, ctx);
         }
         let finished = (study, lease, instance);
         // Before the request: a send that detects a lost link reports every awaiting instance, including this one.
-        self.replication.await_replica(finished, message);
+        self.replication.await_replica(finished, report);
         // The timer has no effect after the answer, which has taken the report.
         ctx.run_later(SHARED_WITHIN, move |actor, ctx| {
             actor.report_replicated(finished, ctx);
@@ -94,8 +95,8 @@ impl WorkerActor {
 
     /// Reports an instance whose outputs have a replica or will not get one.
     pub(super) fn report_replicated(&mut self, finished: FinishedInstance, ctx: &mut Context<Self>) {
-        if let Some(message) = self.replication.take_report(finished) {
-            self.report(&message, ctx);
+        if let Some(report) = self.replication.take_report(finished) {
+            self.report(finished.0, report, ctx);
         }
     }
 

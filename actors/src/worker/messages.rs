@@ -63,9 +63,9 @@ impl WorkerActor {
             ToWorker::Release { keys } => self.release(keys, None, ctx),
             ToWorker::StudyFinished { study } => self.end_study(study, ctx),
             ToWorker::DropRetained { study } => self.drop_retained(study),
-            ToWorker::AckReports { reports } => {
+            ToWorker::AckReports { messages } => {
                 // An acknowledged instance is on the manager's disk, so no reattachment needs to claim it.
-                for (lease, instance) in self.connection.acknowledge(reports) {
+                for (lease, instance) in self.connection.acknowledge(messages) {
                     self.leases.close(lease, &[instance]);
                 }
             }

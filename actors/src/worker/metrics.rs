@@ -6,7 +6,7 @@ use crate::storage::RamStats;
 use crate::transport::LinkStats;
 use actix::prelude::*;
 use pleach_dispatch::PlanId;
-use pleach_dispatch::message::{TaskOutcome, ToManager};
+use pleach_dispatch::message::{TaskOutcome, TaskReport};
 use pleach_telemetry::catalog;
 use pleach_workflow::{Registry, Stage};
 use std::collections::HashMap;
@@ -91,14 +91,8 @@ impl WorkerCounters {
     }
 
     /// Counts the tasks of a report.
-    pub(super) fn count(&self, message: &ToManager) {
-        let (ToManager::Done { study, tasks, .. }
-        | ToManager::Failed { study, tasks, .. }
-        | ToManager::MissingInput { study, tasks, .. }) = message
-        else {
-            return;
-        };
-        let Some(stages) = self.task_seconds.get(study) else { return };
+    pub(super) fn count(&self, study: PlanId, tasks: &[TaskReport]) {
+        let Some(stages) = self.task_seconds.get(&study) else { return };
         for task in tasks {
             let meter = stages.get(task.stage as usize).and_then(|stage| stage.get(task.task as usize));
             if let (Some(meter), TaskOutcome::Ran { seconds, .. }) = (meter, task.done) {

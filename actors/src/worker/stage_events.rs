@@ -13,8 +13,12 @@ impl Handler<StageEvent> for WorkerActor {
     fn handle(&mut self, event: StageEvent, ctx: &mut Self::Context) {
         self.observe_storage();
         // Counted here, where each report passes once: a new link repeats the frames of reports.
-        if let StageEvent::Report(message) | StageEvent::Stored(message, _) = &event {
-            self.counters.count(message);
+        match &event {
+            StageEvent::Report(study, report) | StageEvent::Stored(study, report, _) => {
+                self.counters.count(*study, &report.tasks);
+            }
+            StageEvent::MissingInput(missing) => self.counters.count(missing.study, &missing.tasks),
+            StageEvent::Demand { .. } | StageEvent::SlotFree { .. } | StageEvent::Over(_) => {}
         }
         match event {
             StageEvent::Demand { lease, demand } => {
@@ -25,8 +29,13 @@ impl Handler<StageEvent> for WorkerActor {
                 self.tasks.free(slot, lease);
                 self.core.handle_slot_free(slot, lease, self.present_demand(lease, demand));
             }
-            StageEvent::Stored(message, keys) => self.make_durable(message, keys, ctx),
-            StageEvent::Report(message) => self.handle_report(&message, ctx),
+            StageEvent::Stored(study, report, keys) => self.make_durable(study, report, keys, ctx),
+            StageEvent::Report(study, report) => self.report(study, report, ctx),
+            StageEvent::MissingInput(missing) => {
+                // The manager assigns the instance again, so this worker must not claim it when it reattaches.
+                self.leases.close(missing.lease, &[missing.instance]);
+                self.send(&ToManager::MissingInput(missing), ctx);
+            }
             StageEvent::Over(lease) => {
                 self.running.remove(lease);
                 self.core.handle_bucket_finished(lease);
@@ -37,19 +46,6 @@ impl Handler<StageEvent> for WorkerActor {
 }
 
 impl WorkerActor {
-    fn handle_report(&mut self, message: &ToManager, ctx: &mut Context<Self>) {
-        match message {
-            ToManager::Done { .. } | ToManager::Failed { .. } => self.report(message, ctx),
-            message => {
-                // The manager assigns the instance again, so this worker must not claim it when it reattaches.
-                if let ToManager::MissingInput { lease, instance, .. } = message {
-                    self.leases.close(*lease, &[*instance]);
-                }
-                self.send(message, ctx);
-            }
-        }
-    }
-
     /// Takes instances from a stage and returns them to the manager.
     pub(super) fn return_instances(
         &mut self,

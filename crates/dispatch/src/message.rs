@@ -14,9 +14,8 @@ use std::path::Path;
 
 /// Message from a worker to the manager.
 ///
-/// [`Done`](Self::Done) and [`Failed`](Self::Failed) are reports. Each connection numbers them from 1 in
-/// sending order. A worker keeps each report until it is acknowledged ([`AckReports`](ToWorker::AckReports)),
-/// to send it again over the next connection.
+/// Each connection numbers the messages with [`Reports`](Self::Reports) from 1 in sending order. A worker keeps each until it
+/// is acknowledged ([`AckReports`](ToWorker::AckReports)), to send it again over the next connection.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum ToManager {
     /// The worker joins and can run this many tasks at once.
@@ -42,47 +41,15 @@ pub enum ToManager {
         /// The sync's number.
         call: u64,
     },
-    /// An instance is finished, and its outputs with readers are stored.
-    Done {
+    /// Instances of one study have ended, in this order. A worker collects the reports of a few milliseconds.
+    Reports {
         /// The study.
         study: PlanId,
-        /// The lease it was granted under.
-        lease: LeaseId,
-        /// The instance.
-        instance: InstanceId,
-        /// Outputs that are results of the study, in the stage's order.
-        results: Vec<Table>,
-        /// Tasks run since the last report.
-        tasks: Vec<TaskReport>,
-        /// Its outputs with readers that are in a tier shared by all workers.
-        shared: Vec<RegionKey>,
+        /// At least one.
+        reports: Vec<Report>,
     },
-    /// An instance cannot be finished.
-    Failed {
-        /// The study.
-        study: PlanId,
-        /// The lease it was granted under.
-        lease: LeaseId,
-        /// The instance.
-        instance: InstanceId,
-        /// Why.
-        cause: TaskFailure,
-        /// Tasks run since the last report.
-        tasks: Vec<TaskReport>,
-    },
-    /// An instance misses an input region: no peer that has it could send it.
-    MissingInput {
-        /// The study.
-        study: PlanId,
-        /// The lease it was granted under.
-        lease: LeaseId,
-        /// The instance.
-        instance: InstanceId,
-        /// The region.
-        key: RegionKey,
-        /// Tasks run since the last report.
-        tasks: Vec<TaskReport>,
-    },
+    /// An instance misses an input region.
+    MissingInput(MissingInput),
     /// Unstarted instances go back to the manager.
     ReturnInstances {
         /// The study.
@@ -139,6 +106,48 @@ pub enum ToManager {
     Drain,
     /// The worker leaves. Its unreported instances are free for other workers.
     Leave,
+}
+
+/// Report on an instance that has ended under a lease.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Report {
+    /// The lease it was granted under.
+    pub lease: LeaseId,
+    /// The instance.
+    pub instance: InstanceId,
+    /// Its end.
+    pub end: ReportedEnd,
+    /// Tasks run since the last report of the bucket.
+    pub tasks: Vec<TaskReport>,
+}
+
+/// An instance misses an input region: no peer that has it could send it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MissingInput {
+    /// The study.
+    pub study: PlanId,
+    /// The lease it was granted under.
+    pub lease: LeaseId,
+    /// The instance.
+    pub instance: InstanceId,
+    /// The region.
+    pub key: RegionKey,
+    /// Tasks run since the last report of the bucket.
+    pub tasks: Vec<TaskReport>,
+}
+
+/// End of a reported instance.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum ReportedEnd {
+    /// The instance is finished, and its outputs with readers are stored.
+    Done {
+        /// Outputs that are results of the study, in the stage's order.
+        results: Vec<Table>,
+        /// Its outputs with readers that are in a tier shared by all workers.
+        shared: Vec<RegionKey>,
+    },
+    /// The instance cannot be finished.
+    Failed(TaskFailure),
 }
 
 /// Leases and regions of a worker that reattaches over a new connection.
@@ -257,10 +266,10 @@ pub enum ToWorker {
         /// The study.
         study: u32,
     },
-    /// Acknowledges that this many of the connection's reports, from the first one on, are on disk.
+    /// Acknowledges that this many of the connection's messages with reports, from the first one on, are on disk.
     AckReports {
-        /// Reports.
-        reports: u64,
+        /// Messages.
+        messages: u64,
     },
     /// The manager does not have a requested file.
     FileMissing {

@@ -325,10 +325,10 @@ fn observer(
         StudyEvent::Failed(instance) => {
             first_runs[instance.index()].into_iter().for_each(|run| progress.failed(run));
         }
-        StudyEvent::Done(report) => {
-            recording.iter().for_each(|recording| recording.report(&report));
-            learner.iter().for_each(|learner| learner.learn(&report));
-            progress.done(report.tasks);
+        StudyEvent::Done(reports) => {
+            recording.iter().for_each(|recording| recording.report(&reports));
+            learner.iter().for_each(|learner| learner.learn(&reports));
+            progress.done(reports.tasks());
         }
         StudyEvent::Reopened(instance) => {
             recording.iter().for_each(|recording| recording.reopened(instance));

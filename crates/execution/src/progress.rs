@@ -174,12 +174,13 @@ impl Progress {
     }
 
     /// Counts finished tasks, executed or reused.
-    pub(crate) fn done(&self, tasks: &[TaskReport]) {
+    pub(crate) fn done<'a>(&self, tasks: impl IntoIterator<Item = &'a TaskReport>) {
         let mut state = self.0.lock();
-        let ran = tasks.iter().filter(|task| matches!(task.done, TaskOutcome::Ran { .. })).count();
-        state.done += tasks.len() as u64;
-        state.tasks += ran as u64;
-        state.totals.remaining_work.done(tasks);
+        for task in tasks {
+            state.done += 1;
+            state.tasks += u64::from(matches!(task.done, TaskOutcome::Ran { .. }));
+            state.totals.remaining_work.done([task]);
+        }
         state.show();
     }
 

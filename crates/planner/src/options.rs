@@ -112,6 +112,10 @@ impl ReuseMode {
 /// application saves nothing more (`benches/RESULTS.md`), and larger buckets leave less to balance.
 const MAX_BUCKET_SIZE: NonZeroUsize = NonZeroUsize::new(16).expect("16 is not 0");
 
+/// Instances of a bucket up to which it is one message to its worker: the manager builds the message in about 1 ms. Only a
+/// number of buckets that the user sets makes larger ones.
+const MAX_GRANTED_INSTANCES: NonZeroUsize = NonZeroUsize::new(1024).expect("1,024 is not 0");
+
 /// Strategy and reuse scope of a plan. [`BucketLimits`] complete them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PlanOptions {
@@ -129,7 +133,7 @@ pub struct BucketLimits {
 
 impl BucketLimits {
     /// Takes the limits that the user set and derives the others from the study: enough buckets for the slots, none too
-    /// large for the memory.
+    /// large for the memory or for a message.
     ///
     /// # Errors
     /// [`PlanningError`] if the study is too large to be planned.
@@ -144,9 +148,12 @@ impl BucketLimits {
             return Ok(Self { max_bucket_size, max_buckets });
         }
         let limits = builder.limits(slots, memory_bytes)?;
+        let in_messages = builder.max_instances().get().div_ceil(MAX_GRANTED_INSTANCES.get());
+        let max_buckets =
+            NonZeroUsize::new(in_messages).map_or(limits.max_buckets, |all| all.max(limits.max_buckets));
         Ok(Self {
             max_bucket_size: set.max_bucket_size.unwrap_or(MAX_BUCKET_SIZE.min(limits.max_bucket_size)),
-            max_buckets: set.max_buckets.unwrap_or(limits.max_buckets),
+            max_buckets: set.max_buckets.unwrap_or(max_buckets),
         })
     }
 }

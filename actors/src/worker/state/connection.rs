@@ -4,14 +4,22 @@
 //! - The manager has accepted a worker only over an open link. A closed link takes its acceptance with it.
 //! - A link opens only after the previous link was closed, so that no frame is sent over two links.
 //! - A report is queued before it is sent, so that it survives the loss of the link during the send.
+//! - Collected reports are sent before any other message, and queued for the next link before it opens.
 
+mod collected;
 mod unacknowledged;
 
 use crate::transport::{Disconnected, Incoming, Link, LinkStats, codec};
-use pleach_dispatch::message::ToManager;
-use pleach_dispatch::{InstanceId, LeaseId};
+use collected::CollectedMessages;
+use pleach_dispatch::message::{Report, ToManager};
+use pleach_dispatch::{InstanceId, LeaseId, PlanId};
 use std::fmt;
+use std::time::{Duration, Instant};
 use unacknowledged::UnacknowledgedReports;
+
+/// Time for which reports are collected. A report that follows the last message by more is sent at once, so the delay only
+/// concerns reports of tasks that take less.
+const COLLECTED_FOR: Duration = Duration::from_millis(2);
 
 /// Reason for an unsent report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,6 +38,9 @@ pub(crate) struct ManagerConnection {
     incoming: Option<Incoming>,
     /// Number of the manager that last accepted this worker.
     manager: Option<u64>,
+    collected: CollectedMessages,
+    /// Time of the last message with reports.
+    last_reports: Option<Instant>,
     unacknowledged: UnacknowledgedReports,
 }
 
@@ -43,7 +54,8 @@ impl ManagerConnection {
     /// Creates a connection without a link. `repeats_reports` is set for a worker that may reconnect.
     pub(crate) fn new(repeats_reports: bool) -> Self {
         let unacknowledged = UnacknowledgedReports::new(repeats_reports);
-        Self { link: None, incoming: None, manager: None, unacknowledged }
+        let collected = CollectedMessages::default();
+        Self { link: None, incoming: None, manager: None, collected, last_reports: None, unacknowledged }
     }
 
     /// Adds the first link, for an actor that has not started.
@@ -61,12 +73,18 @@ impl ManagerConnection {
     /// Opens the next link. The manager has not accepted the worker over it yet.
     pub(crate) fn open(&mut self, link: Box<dyn Link>) {
         assert!(self.link.is_none(), "a link opens only after the previous link was closed");
+        assert!(!self.collected.has_reports(), "reports are queued for a link before it opens");
         self.link = Some(OpenLink { link, is_accepted: false });
     }
 
-    /// Closes the link. Returns whether it was open.
+    /// Closes the link, and queues the collected reports for the next one. Returns whether it was open.
     pub(crate) fn close(&mut self) -> bool {
-        self.link.take().is_some()
+        let was_open = self.link.take().is_some();
+        // The worker requests buckets again over the next link.
+        self.collected.take_requests();
+        // Without a link, only a report that no link can carry fails, and the end of the connection says enough.
+        let _ = self.flush();
+        was_open
     }
 
     pub(crate) fn is_open(&self) -> bool {
@@ -93,20 +111,86 @@ impl ManagerConnection {
         self.manager
     }
 
-    /// Sends a message that concerns only this link. Without a link the message is dropped: the next link starts with a
-    /// complete join message.
-    pub(crate) fn send(&self, message: &ToManager) -> Result<(), Disconnected> {
+    /// Sends a message that concerns only this link, after the collected ones. Without a link the message is dropped: the next
+    /// link starts with a complete join message.
+    pub(crate) fn send(&mut self, message: &ToManager) -> Result<(), ReportError> {
+        self.flush()?;
+        self.send_now(message).map_err(|Disconnected| ReportError::Disconnected)
+    }
+
+    fn send_now(&self, message: &ToManager) -> Result<(), Disconnected> {
         let Some(open) = &self.link else { return Ok(()) };
         let frame = codec::encode(message).map_err(|_| Disconnected)?;
         open.link.send(frame)
     }
 
-    /// Sends a report that must survive the loss of this link.
-    pub(crate) fn report(&mut self, message: &ToManager) -> Result<(), ReportError> {
-        let frame = codec::encode(message).map_err(|_| ReportError::TooLarge)?;
-        // Queued before the send: a link that fails now may still have delivered the report, and the manager ignores
-        // the repetition. A report queued later would be lost with the link.
-        self.unacknowledged.push(message, &frame);
+    /// Sends a report that must survive the loss of this link, or collects it. Returns the time after which
+    /// [`flush`](Self::flush) must be called, if it is the first collected report.
+    pub(crate) fn report(
+        &mut self,
+        study: PlanId,
+        report: Report,
+        now: Instant,
+    ) -> Result<Option<Duration>, ReportError> {
+        if !self.collected.accepts(study) {
+            self.flush()?;
+        }
+        let is_first = !self.collected.has_reports();
+        self.collected.add(study, report);
+        let since = self.last_reports.map(|last| now.duration_since(last));
+        let wait = since.and_then(|since| COLLECTED_FOR.checked_sub(since));
+        // Without a second process there is nothing to save, and without a link nothing to wait for.
+        let waits = self.unacknowledged.is_repeating() && self.is_open() && !self.collected.is_full();
+        match wait.filter(|_| waits) {
+            Some(wait) => Ok(is_first.then_some(wait)),
+            None => {
+                self.last_reports = Some(now);
+                self.flush().map(|()| None)
+            }
+        }
+    }
+
+    /// Requests buckets: behind the collected reports, or at once if there are none or a slot is idle.
+    pub(crate) fn request(
+        &mut self,
+        buckets: u32,
+        after: Option<u32>,
+        is_idle: bool,
+    ) -> Result<(), ReportError> {
+        self.collected.request(buckets, after);
+        if is_idle || !self.collected.has_reports() { self.flush() } else { Ok(()) }
+    }
+
+    /// Sends the collected messages.
+    pub(crate) fn flush(&mut self) -> Result<(), ReportError> {
+        if let Some((study, reports)) = self.collected.take_reports() {
+            self.send_reports(study, reports)?;
+        }
+        let requests = self.collected.take_requests();
+        let mut requests = requests.iter();
+        requests
+            .try_for_each(|request| self.send_now(request))
+            .map_err(|Disconnected| ReportError::Disconnected)
+    }
+
+    fn send_reports(&mut self, study: PlanId, mut reports: Vec<Report>) -> Result<(), ReportError> {
+        let ended: Vec<_> = reports.iter().map(|report| (report.lease, report.instance)).collect();
+        let half = reports.len() / 2;
+        let message = ToManager::Reports { study, reports };
+        let Ok(frame) = codec::encode(&message) else {
+            let ToManager::Reports { reports: all, .. } = message else { return Ok(()) };
+            // One report alone exceeds the limit of a frame.
+            if half == 0 {
+                return Err(ReportError::TooLarge);
+            }
+            reports = all;
+            let rest = reports.split_off(half);
+            self.send_reports(study, reports)?;
+            return self.send_reports(study, rest);
+        };
+        // Queued before the send: a link that fails now may still have delivered the reports, and the manager ignores
+        // the repetition. Reports queued later would be lost with the link.
+        self.unacknowledged.push(ended, &frame);
         match &self.link {
             Some(open) => open.link.send(frame).map_err(|Disconnected| ReportError::Disconnected),
             None => Ok(()),
@@ -121,14 +205,15 @@ impl ManagerConnection {
         self.unacknowledged.frames().try_for_each(|frame| open.link.send(frame.to_vec()))
     }
 
-    /// Removes the reports that the manager has acknowledged. `reports` is their total number over this link.
-    pub(crate) fn acknowledge(&mut self, reports: u64) -> Vec<(LeaseId, InstanceId)> {
-        self.unacknowledged.acknowledge(reports)
+    /// Removes the reports that the manager has acknowledged. `messages` is the total number of messages with them over this
+    /// link.
+    pub(crate) fn acknowledge(&mut self, messages: u64) -> Vec<(LeaseId, InstanceId)> {
+        self.unacknowledged.acknowledge(messages)
     }
 
-    /// Returns whether a report must be repeated over the next link.
+    /// Returns whether a report is unsent, or must be repeated over the next link.
     pub(crate) fn has_unacknowledged(&self) -> bool {
-        !self.unacknowledged.is_empty()
+        self.collected.has_reports() || !self.unacknowledged.is_empty()
     }
 
     /// Ends the link after an invalid frame.
@@ -143,3 +228,6 @@ impl ManagerConnection {
         self.link.as_ref().and_then(|open| open.link.figures())
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -7,7 +7,7 @@
 //! - An instance awaits a replica only while the link is open, because a lost link brings no answers.
 //! - Every replica in memory belongs to a study. Its release removes both.
 
-use pleach_dispatch::message::ToManager;
+use pleach_dispatch::message::{Report, ReportedEnd};
 use pleach_dispatch::{InstanceId, LeaseId, PlanId};
 use pleach_regions::RegionKey;
 use std::collections::HashMap;
@@ -21,7 +21,7 @@ pub(crate) struct Replication {
     /// Finished instances whose outputs are being written to a shared tier.
     sharing: usize,
     /// Reports that wait until another worker has fetched the outputs.
-    awaiting: HashMap<FinishedInstance, ToManager>,
+    awaiting: HashMap<FinishedInstance, Report>,
     /// Replicas of other workers' regions, kept in memory while nothing else needs the space.
     replicas: HashMap<RegionKey, PlanId>,
 }
@@ -39,13 +39,13 @@ impl Replication {
     }
 
     /// Delays the report of an instance until [`take_report`](Self::take_report).
-    pub(crate) fn await_replica(&mut self, finished: FinishedInstance, report: ToManager) {
-        assert!(matches!(report, ToManager::Done { .. }), "only a finished instance has outputs");
+    pub(crate) fn await_replica(&mut self, finished: FinishedInstance, report: Report) {
+        assert!(matches!(report.end, ReportedEnd::Done { .. }), "only a finished instance has outputs");
         self.awaiting.insert(finished, report);
     }
 
     /// Takes the report of an instance that no longer waits. `None` if the report was taken before.
-    pub(crate) fn take_report(&mut self, finished: FinishedInstance) -> Option<ToManager> {
+    pub(crate) fn take_report(&mut self, finished: FinishedInstance) -> Option<Report> {
         self.awaiting.remove(&finished)
     }
 

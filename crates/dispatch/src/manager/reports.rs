@@ -1,12 +1,37 @@
 //! Reports of workers about the instances of their leases. A report under an expired lease does not count.
 
 use super::Manager;
-use crate::message::TaskFailure;
-use crate::study::Study;
+use crate::message::{Report, ReportedEnd, TaskFailure};
+use crate::study::{Study, TaskTimings};
 use crate::{InstanceId, LeaseId, PlanId, WorkerId};
 use pleach_regions::RegionKey;
 
 impl Manager {
+    /// Handles a worker's reports on instances of a study, one after the other, and then grants what is ready. Returns for
+    /// each report whether it counted.
+    pub fn handle_reports(&mut self, worker: WorkerId, id: PlanId, reports: &[Report]) -> Vec<bool> {
+        let Some(study) = self.studies.get_mut(&id) else { return vec![false; reports.len()] };
+        let mut ran = TaskTimings::default();
+        let handle = |Report { lease, instance, end, tasks }: &Report| {
+            let counted = match end {
+                ReportedEnd::Done { shared, .. } => {
+                    // First: a grant of readers names the locations that are known by then.
+                    study.note_shared(*instance, shared);
+                    study.handle_done(worker, *lease, *instance, self.now)
+                }
+                ReportedEnd::Failed(cause) => study.handle_failed(worker, *lease, *instance, cause),
+            };
+            ran.add(study.handle_ran(*instance, tasks));
+            counted
+        };
+        let counted = reports.iter().map(handle).collect();
+        // The number of instances that workers with a time limit can finish depends on it.
+        self.members.record_tasks(worker, ran);
+        self.follow(id);
+        self.schedule();
+        counted
+    }
+
     /// Finishes an instance. Returns whether the report counted: a report under an expired lease is fenced, since
     /// another worker has the instance now.
     pub fn handle_done(

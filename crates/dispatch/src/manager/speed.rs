@@ -24,6 +24,10 @@ const MOST: u64 = 8;
 /// Speeds within this ratio count as equal: estimates have the same error, and split buckets reuse less.
 const ALIKE: (u64, u64) = (3, 2);
 
+/// Maximum number of instances in a message to a worker. Each takes some 100 to 1,000 bytes, and a frame has 16 MiB.
+/// Only buckets of a number or size that the user sets are larger: their parts are granted one after the other.
+const MAX_GRANTED: usize = 8192;
+
 /// Measured speed of one worker.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Speed {
@@ -122,10 +126,10 @@ impl Manager {
         u32::try_from(all).unwrap_or(u32::MAX).max(self.slots().min(1))
     }
 
-    /// Returns the maximum of a bucket's instances to grant to a worker. `None` grants all.
+    /// Returns the maximum of a bucket's instances to grant to a worker. `None` if the study is unknown.
     ///
-    /// A worker gets as many as it finishes in the time that the planned bucket takes a worker of mean speed, and no more
-    /// than it finishes before its time limit.
+    /// A worker gets as many as it finishes in the time that the planned bucket takes a worker of mean speed, no more
+    /// than it finishes before its time limit, and no more than a message carries.
     #[expect(clippy::cast_possible_truncation, reason = "at most as many as there are")]
     pub(super) fn max_instances(&self, worker: WorkerId, id: PlanId, bucket: BucketId) -> Option<usize> {
         let (member, study) = (self.members.get(worker)?, self.studies.get(&id)?);
@@ -134,7 +138,7 @@ impl Manager {
         let slow = unlike.filter(|(speed, mean)| speed < mean);
         let by_speed = slow.map(|(speed, mean)| ((planned as u64 * speed + mean / 2) / mean) as usize);
         let by_end = self.instances_before_limit(worker, id, stage);
-        let most = by_speed.into_iter().chain(by_end).min()?;
+        let most = by_speed.into_iter().chain(by_end).fold(MAX_GRANTED, usize::min);
         Some(most.max(1))
     }
 

@@ -38,7 +38,7 @@ impl RemainingWork {
     }
 
     /// Counts finished tasks. Ignores invalid times, since workers report them.
-    pub fn done(&mut self, tasks: &[TaskReport]) {
+    pub fn done<'a>(&mut self, tasks: impl IntoIterator<Item = &'a TaskReport>) {
         for report in tasks {
             let Some(kind) = self.kinds.get_mut(&(report.stage, report.task)) else { continue };
             // Saturates: an instance that is executed again reports its tasks again.

@@ -17,11 +17,27 @@ pub struct InstanceFailure {
     pub cause: TaskFailure,
 }
 
+/// Reports of one worker, in their order.
+#[derive(Clone, Copy, Debug)]
+pub struct WorkerReports<'a> {
+    /// Name of the worker.
+    pub worker: &'a str,
+    /// Names of the present workers, by their number in the result directory.
+    pub members: &'a HashMap<MemberId, String>,
+    /// The reports.
+    pub reports: &'a [InstanceReport<'a>],
+}
+
+impl<'a> WorkerReports<'a> {
+    /// Returns the tasks of all reports.
+    pub fn tasks(&self) -> impl Iterator<Item = &'a TaskReport> {
+        self.reports.iter().flat_map(|report| report.tasks)
+    }
+}
+
 /// A worker's report on an instance, with the tasks done since its last report.
 #[derive(Clone, Copy, Debug)]
 pub struct InstanceReport<'a> {
-    /// Name of the worker.
-    pub worker: &'a str,
     /// The lease that it reports under.
     pub lease: LeaseId,
     /// The instance.
@@ -30,8 +46,6 @@ pub struct InstanceReport<'a> {
     pub end: InstanceEnd,
     /// Tasks, for any instances of the bucket.
     pub tasks: &'a [TaskReport],
-    /// Names of the present workers, by their number in the result directory.
-    pub members: &'a HashMap<MemberId, String>,
 }
 
 /// End of an instance under a lease.
@@ -122,7 +136,7 @@ impl StudyOutcome {
     }
 
     /// Counts the tasks of a report. Tasks of late reports count too, because they ran.
-    pub fn count(&mut self, tasks: &[TaskReport]) {
+    pub fn count<'a>(&mut self, tasks: impl IntoIterator<Item = &'a TaskReport>) {
         for task in tasks {
             let total = self.tasks.entry((task.stage as usize, task.task as usize)).or_default();
             match task.done {

@@ -16,6 +16,15 @@ pub(crate) struct TaskTimings {
     pub(crate) expected_seconds: f64,
 }
 
+impl TaskTimings {
+    /// Adds the timings of other tasks of the same worker.
+    pub(crate) fn add(&mut self, other: Self) {
+        self.tasks += other.tasks;
+        self.seconds += other.seconds;
+        self.expected_seconds += other.expected_seconds;
+    }
+}
+
 impl Study {
     /// Records the time of an instance that is about to be reported. Ignores reports that will not
     /// count.

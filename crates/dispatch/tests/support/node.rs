@@ -5,7 +5,7 @@ use crate::solo::{STUDY, manager_of};
 use crate::studies::Study;
 use pleach_dispatch::manager::{Effect as ManagerEffect, Manager, WorkerInfo};
 use pleach_dispatch::memory_model::{BucketDemand, MemoryBudget, TaskMemory};
-use pleach_dispatch::message::{BucketWork, ToManager, ToWorker};
+use pleach_dispatch::message::{BucketWork, Report, ReportedEnd, ToManager, ToWorker};
 use pleach_dispatch::stage::{self, BucketExecution, NodeId, OutputId, TaskRequest};
 use pleach_dispatch::study::Effect as Event;
 use pleach_dispatch::worker::{Effect, Worker};
@@ -232,11 +232,9 @@ impl<'a> Node<'a> {
                 self.follow_manager();
                 self.to_worker.push_back(ToWorker::SyncAck { call });
             }
-            ToManager::Done { lease, instance, .. } => {
-                assert!(
-                    self.manager.handle_done(self.id, STUDY, lease, instance),
-                    "{instance} did not count"
-                );
+            ToManager::Reports { reports, .. } => {
+                let counted = self.manager.handle_reports(self.id, STUDY, &reports);
+                assert_eq!(counted, [true], "{reports:?} did not count");
             }
             ToManager::Leave => self.manager.handle_leave(self.id, false),
             message => panic!("{message:?} is not said here"),
@@ -467,15 +465,9 @@ impl<'a> Node<'a> {
                     for (plan, output) in work.outputs.iter().zip(outputs).filter(|(plan, _)| plan.stored) {
                         puts.push((plan.key, bucket.written[&output]));
                     }
-                    let (results, tasks) = (Vec::new(), Vec::new());
-                    self.to_manager.push_back(ToManager::Done {
-                        study: STUDY,
-                        lease,
-                        instance,
-                        results,
-                        tasks,
-                        shared: Vec::new(),
-                    });
+                    let end = ReportedEnd::Done { results: Vec::new(), shared: Vec::new() };
+                    let report = Report { lease, instance, end, tasks: Vec::new() };
+                    self.to_manager.push_back(ToManager::Reports { study: STUDY, reports: vec![report] });
                 }
                 stage::Effect::Drop(output) => drop(bucket.written.remove(&output).expect("held")),
                 stage::Effect::Over => self.local.push_back(Local::Over(lease)),

@@ -5,7 +5,7 @@ use parking_lot::Mutex;
 use pleach_dispatch::InstanceId;
 use pleach_dispatch::cost_model::{CostModel, few_values};
 use pleach_dispatch::message::TaskOutcome;
-use pleach_dispatch::study::{InstanceEnd, InstanceReport};
+use pleach_dispatch::study::{InstanceEnd, InstanceReport, WorkerReports};
 use pleach_planner::PlannedStudy;
 use pleach_reuse::Interner;
 use pleach_study::PreparedStudy;
@@ -87,14 +87,15 @@ impl CostLearner {
         }
     }
 
-    /// Learns from the executed tasks of a report. A failed task, or one without its input, ended early, so reports with one do
+    /// Learns from the executed tasks of reports. A failed task, or one without its input, ended early, so reports with one do
     /// not count.
-    pub(super) fn learn(&self, report: &InstanceReport<'_>) {
-        if matches!(report.end, InstanceEnd::Failed | InstanceEnd::MissingInput) {
-            return;
-        }
+    pub(super) fn learn(&self, all: &WorkerReports<'_>) {
+        let is_whole = |report: &&InstanceReport<'_>| {
+            !matches!(report.end, InstanceEnd::Failed | InstanceEnd::MissingInput)
+        };
+        let tasks = all.reports.iter().filter(is_whole).flat_map(|report| report.tasks);
         let mut costs = self.costs.lock();
-        for report in report.tasks {
+        for report in tasks {
             let TaskOutcome::Ran { seconds, .. } = report.done else { continue };
             // Workers report places and instances, so they may be none of the study.
             let of_stage = self.tasks.get(report.stage as usize);
@@ -157,7 +158,8 @@ mod tests {
             let provenance = TaskProvenance::default();
             let tasks = [TaskReport { task: 0, stage: 0, done: ran, cache_seconds: 0.0, provenance }];
             let (lease, instance, members) = (LeaseId(1), InstanceId(0), &HashMap::new());
-            learner.learn(&InstanceReport { worker: "w", lease, instance, end, tasks: &tasks, members });
+            let reports = &[InstanceReport { lease, instance, end, tasks: &tasks }];
+            learner.learn(&WorkerReports { worker: "w", members, reports });
             costs.lock().predict(operation.as_ref(), &[], 1000)
         };
         assert_eq!(report(InstanceEnd::Finished, 2.0), 2.0);

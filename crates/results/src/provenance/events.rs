@@ -4,7 +4,7 @@
 use super::bytes::{Cursor, put, put_difference, put_text};
 use pleach_dispatch::directory::MemberId;
 use pleach_dispatch::message::{ReuseSource, TaskOutcome, TaskReport, TaskSource};
-use pleach_dispatch::study::{InstanceEnd, InstanceReport};
+use pleach_dispatch::study::{InstanceEnd, InstanceReport, WorkerReports};
 use pleach_dispatch::{InstanceId, LeaseId};
 use std::collections::{BTreeSet, HashMap};
 
@@ -64,14 +64,18 @@ impl EventWriter {
         self.lease = lease.0;
     }
 
-    pub(super) fn report(&mut self, report: &InstanceReport<'_>) {
-        let worker = self.worker(report.worker);
-        // Before the event, because an event has no other event within it.
+    pub(super) fn report(&mut self, all: &WorkerReports<'_>) {
+        let worker = self.worker(all.worker);
+        // Before the events, because an event has no other event within it.
         let holder = |task: &TaskReport| match task.provenance.source {
-            Some(TaskSource::Holder(member)) => report.members.get(&member).map(String::as_str),
+            Some(TaskSource::Holder(member)) => all.members.get(&member).map(String::as_str),
             _ => None,
         };
-        report.tasks.iter().filter_map(holder).for_each(|name| _ = self.worker(name));
+        all.tasks().filter_map(holder).for_each(|name| _ = self.worker(name));
+        all.reports.iter().for_each(|report| self.instance(worker, report, all.members));
+    }
+
+    fn instance(&mut self, worker: u64, report: &InstanceReport<'_>, members: &HashMap<MemberId, String>) {
         let end = match report.end {
             InstanceEnd::Finished => 0,
             InstanceEnd::Failed => 1,
@@ -83,7 +87,7 @@ impl EventWriter {
         self.put_lease(report.lease);
         self.put_instance(report.instance.0);
         put(&mut self.bytes, report.tasks.len() as u64);
-        report.tasks.iter().for_each(|task| self.task(task, report.instance, report.members));
+        report.tasks.iter().for_each(|task| self.task(task, report.instance, members));
     }
 
     fn task(&mut self, task: &TaskReport, instance: InstanceId, members: &HashMap<MemberId, String>) {
@@ -345,9 +349,8 @@ mod tests {
             for (worker, lease, instance, tasks) in &reports {
                 let (worker, lease, instance) = (["a", "b", "c"][*worker], LeaseId(*lease), InstanceId(*instance));
                 let tasks: Vec<TaskReport> = tasks.iter().map(|(task, _)| *task).collect();
-                writer.report(&InstanceReport {
-                    worker, lease, instance, end: InstanceEnd::Late, tasks: &tasks, members: &members,
-                });
+                let reports = &[InstanceReport { lease, instance, end: InstanceEnd::Late, tasks: &tasks }];
+                writer.report(&WorkerReports { worker, members: &members, reports });
                 writer.reopened(instance);
                 expected.push((worker, lease, instance, tasks));
             }

@@ -7,7 +7,7 @@ use super::writer::Recorder;
 use super::{Explanation, NAME, RecordedTask};
 use pleach_dispatch::directory::MemberId;
 use pleach_dispatch::message::{ReuseSource, TaskOutcome, TaskProvenance, TaskReport, TaskSource};
-use pleach_dispatch::study::{InstanceEnd, InstanceReport};
+use pleach_dispatch::study::{InstanceEnd, InstanceReport, WorkerReports};
 use pleach_dispatch::{InstanceId, LeaseId};
 use std::collections::{BTreeSet, HashMap};
 use std::fs;
@@ -54,7 +54,8 @@ fn report(
 ) {
     let members = HashMap::from([(MemberId(1), "w1".to_owned())]);
     let (lease, instance) = (LeaseId(lease), InstanceId(instance));
-    records.observer().report(&InstanceReport { worker, lease, instance, end, tasks, members: &members });
+    let reports = &[InstanceReport { lease, instance, end, tasks }];
+    records.observer().report(&WorkerReports { worker, members: &members, reports });
 }
 
 fn of(folder: &Path, evaluation: usize) -> Vec<RecordedTask> {

@@ -8,7 +8,7 @@ use super::bytes::put;
 use super::events::EventWriter;
 use super::plan_table::PlanTable;
 use parking_lot::{Condvar, Mutex};
-use pleach_dispatch::study::InstanceReport;
+use pleach_dispatch::study::WorkerReports;
 use pleach_dispatch::{InstanceId, LeaseId};
 use std::collections::BTreeSet;
 use std::fs::{File, OpenOptions};
@@ -83,9 +83,9 @@ impl RecordingObserver {
         }
     }
 
-    /// Records a worker's report.
-    pub fn report(&self, report: &InstanceReport<'_>) {
-        self.add(|events| events.report(report));
+    /// Records a worker's reports.
+    pub fn report(&self, reports: &WorkerReports<'_>) {
+        self.add(|events| events.report(reports));
     }
 
     /// Records a finished instance that is executed again.
