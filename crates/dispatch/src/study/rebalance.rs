@@ -52,7 +52,9 @@ impl Study {
             // A suspect is never granted twice, since it could crash two workers. Lazy, because few leases are late.
             let is_isolated =
                 || bucket.is_isolated() || lease.open().iter().any(|id| self.failures.is_suspected(*id));
-            if is_late && !is_isolated() {
+            // Only the worker of the lease may have the outputs of a reopened parent.
+            let lacks_input = || lease.open().iter().any(|id| self.unfinished_parents(*id) > 0);
+            if is_late && !is_isolated() && !lacks_input() {
                 helpable.late.push((silent, id));
             }
         }

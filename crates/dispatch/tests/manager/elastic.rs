@@ -114,6 +114,27 @@ fn straggler_is_granted_twice_and_first_result_counts() {
 }
 
 #[test]
+fn straggler_without_its_input_is_not_granted_twice() {
+    let plan = chain(&[(0, None), (1, Some(0)), (1, Some(0))], &[&[0], &[1], &[2]]);
+    let (mut manager, workers) = manager(plan, 4);
+    assert_eq!(ask(&mut manager, workers[0]), ["w0 <- 0 under 0"]);
+    assert_eq!(tick(&mut manager, 10), NOTHING);
+    assert_eq!(done(&mut manager, workers[0], 0, 0), ["finished 0"]);
+    assert_eq!(ask(&mut manager, workers[0]), ["w0 <- 1 under 1"]);
+    assert_eq!(ask(&mut manager, workers[1]), ["w1 <- 2 under 2"]);
+    assert_eq!(tick(&mut manager, 11), NOTHING);
+    assert_eq!(done(&mut manager, workers[0], 1, 1), ["finished 1"]);
+    manager.handle_leave(workers[0], true);
+    assert_eq!(effects(&mut manager), ["reopened 0"]);
+    assert_eq!(ask(&mut manager, workers[2]), ["w2 <- 0 under 3"]);
+    assert_eq!(ask(&mut manager, workers[3]), NOTHING);
+    // Instance 2 is late, and nobody but its worker may have the output of instance 0.
+    assert_eq!(tick(&mut manager, 20), NOTHING);
+    assert_eq!(done(&mut manager, workers[2], 3, 0), ["finished 0"]);
+    assert_eq!(tick(&mut manager, 21), ["w3 <- 2 under 4"]);
+}
+
+#[test]
 fn draining_worker_leaves_after_its_sole_copies_are_fetched() {
     let (mut manager, workers) =
         manager(chain(&[(0, None), (1, Some(0)), (0, None)], &[&[0], &[1], &[2]]), 3);

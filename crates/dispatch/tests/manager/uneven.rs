@@ -47,6 +47,19 @@ fn worker_with_time_limit_gets_only_what_it_can_finish() {
 }
 
 #[test]
+fn bucket_beyond_a_message_is_granted_in_parts() {
+    let all: Vec<u32> = (0..10_000).collect();
+    let (mut manager, workers) = manager(alike(&[&all]), 1);
+    let granted = |lines: Vec<String>| {
+        let [line] = <[String; 1]>::try_from(lines).expect("one grant");
+        line.split_once(" under").expect("a grant").0.split(' ').count() - 2
+    };
+    assert_eq!(granted(ask(&mut manager, workers[0])), 8192);
+    assert_eq!(granted(ask(&mut manager, workers[0])), 10_000 - 8192);
+    assert_eq!(ask(&mut manager, workers[0]), NOTHING);
+}
+
+#[test]
 fn instances_returned_before_a_time_limit_go_elsewhere() {
     let (mut manager, workers) = manager(alike(&[&[0, 1], &[2, 3]]), 2);
     let (stays, ends) = (workers[0], workers[1]);
