@@ -4,18 +4,22 @@ processes over QUIC on loopback, certificates at both ends, every response on di
 
     benches/overhead.py [--instances 100000] [--workers 2 8] [--bucket 100] [--pleach PATH] [--peers]
 
-Prints wall and manager microseconds a stage instance (a bucket each), and a task within buckets. With --peers the same
+Prints wall and manager microseconds a stage instance (a bucket each), and a task within buckets, from the first grant to the
+last report; those of planning and of the results are beside. With --peers the same
 number of empty tasks on Dask distributed and Ray, where they are installed: said, where not.
 """
 
 import argparse
+import http.client
 import json
 import os
 import pathlib
+import ssl
 import subprocess
 import sys
 import tempfile
 import time
+import typing
 
 TICKS = os.sysconf("SC_CLK_TCK")
 
@@ -45,6 +49,35 @@ def cpu_seconds(pid):
 def peak_megabytes(pid):
     lines = pathlib.Path(f"/proc/{pid}/status").read_text().splitlines()
     return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM")) / 1000
+
+
+class Times(typing.NamedTuple):
+    """Of planning, of the execution, and of the results."""
+
+    wall: list
+    cpu: list
+
+
+class Client:
+    """A connection to the manager's HTTP interface, with a client's certificate."""
+
+    def __init__(self, cluster):
+        context = ssl.create_default_context(cafile=cluster.folder / "ca/me/node.pem")
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+        context.load_cert_chain(cluster.folder / "ca/me/node.pem", cluster.folder / "ca/me/node-key.pem")
+        self.connection = http.client.HTTPSConnection(cluster.http.removeprefix("https://"), context=context, timeout=120)
+
+    def get(self, path):
+        try:
+            self.connection.request("GET", path)
+            answer = self.connection.getresponse()
+        except http.client.RemoteDisconnected:  # the manager closes idle connections
+            self.connection.close()
+            self.connection.request("GET", path)
+            answer = self.connection.getresponse()
+        body = answer.read()
+        assert answer.status == 200, (path, answer.status, body[:200])
+        return body
 
 
 class Cluster:
@@ -95,19 +128,22 @@ class Cluster:
         return self.call(*args, "--manager", self.http, "--certs", "ca/me")
 
     def run(self, *options):
-        """Wall and manager seconds from submission to the end, and of the work alone."""
-        before, start = cpu_seconds(self.manager.pid), time.monotonic()
+        """Seconds of a study, and processor seconds of the manager: for planning, for the execution, and for the results."""
+        clock = lambda: (time.monotonic(), cpu_seconds(self.manager.pid))
+        times = [clock()]
         study = self.ask("submit", "study.toml", *options).strip()
-        # From here on the study is planned, and workers execute it.
-        planned, planned_cpu = time.monotonic(), cpu_seconds(self.manager.pid)
-        while True:
-            state = json.loads(self.ask("status", study, "--json"))["studies"][0]
-            if state["state"] != "running" and state["state"] != "queued":
-                break
+        client = Client(self)
+        # A connection of its own, because each call of the program takes the manager a handshake.
+        state = lambda: json.loads(client.get(f"/api/v1/studies/{study}"))
+        while (now := state())["state"] in ("queued", "running"):
+            # Tasks remain from the end of the planning to the last report.
+            if now["remaining_tasks"] > 0 and len(times) == 1 or now["remaining_tasks"] == 0 and len(times) == 2:
+                times.append(clock())
             time.sleep(0.05)
-        assert state["state"] == "complete" and state["failed"] == 0, state
-        end = time.monotonic()
-        return end - start, end - planned, cpu_seconds(self.manager.pid) - planned_cpu, cpu_seconds(self.manager.pid) - before
+        assert now["state"] == "complete" and now["failed"] == 0, now
+        times += [clock()] * (4 - len(times))
+        walls, cpus = zip(*times)
+        return Times([b - a for a, b in zip(walls, walls[1:])], [b - a for a, b in zip(cpus, cpus[1:])])
 
     def end(self):
         for process in self.processes:
@@ -135,14 +171,15 @@ def ours(args, folder):
         ]:
             cluster = Cluster(args.pleach, folder, workers)
             try:
-                whole, work, cpu, all_cpu = cluster.run(*options)
+                times = cluster.run(*options)
                 peak = max(peak_megabytes(process.pid) for process in cluster.processes[1:]), peak_megabytes(cluster.manager.pid)
             finally:
                 cluster.end()
             each = 1e6 / args.instances
+            wall, cpu = ([part * each for part in parts] for parts in times)
             print(
-                f"{workers} workers, a {name}: {work * each:.1f} us wall, {cpu * each:.1f} us of manager processor "
-                f"(with submitting, planning and writing results {whole * each:.1f} and {all_cpu * each:.1f}; "
+                f"{workers} workers, a {name}: {wall[1]:.1f} us wall, {cpu[1]:.1f} us of manager processor "
+                f"(planning {wall[0]:.1f} and {cpu[0]:.1f}, results {wall[2]:.1f} and {cpu[2]:.1f}; "
                 f"at most {peak[1]:.0f} MB in the manager, {peak[0]:.0f} MB in a worker)",
                 flush=True,
             )

@@ -47,7 +47,7 @@ class Placed(Cluster):
 def one_round(pleach, folder, placement):
     cluster = type("Cluster", (Placed,), {"placement": placement})(pleach, folder, 2)
     try:
-        seconds = cluster.run()[0]
+        seconds = sum(cluster.run().wall)
         workers = cluster.processes[1:]
         for worker in workers:
             worker.send_signal(signal.SIGTERM)

@@ -10,39 +10,15 @@ the peak memory of the manager.
 """
 
 import argparse
-import http.client
 import json
 import pathlib
-import ssl
 import statistics
 import subprocess
 import tempfile
 import threading
 import time
 
-from overhead import MOAT, Cluster, peak_megabytes
-
-
-class Client:
-    """A connection to the manager's HTTP interface, with a client's certificate."""
-
-    def __init__(self, cluster):
-        context = ssl.create_default_context(cafile=cluster.folder / "ca/me/node.pem")
-        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-        context.load_cert_chain(cluster.folder / "ca/me/node.pem", cluster.folder / "ca/me/node-key.pem")
-        self.connection = http.client.HTTPSConnection(cluster.http.removeprefix("https://"), context=context, timeout=120)
-
-    def get(self, path):
-        try:
-            self.connection.request("GET", path)
-            answer = self.connection.getresponse()
-        except http.client.RemoteDisconnected:  # the manager closes idle connections
-            self.connection.close()
-            self.connection.request("GET", path)
-            answer = self.connection.getresponse()
-        body = answer.read()
-        assert answer.status == 200, (path, answer.status, body[:200])
-        return body
+from overhead import MOAT, Client, Cluster, peak_megabytes
 
 
 class Prober(threading.Thread):

@@ -76,7 +76,7 @@ class Cluster(overhead.Cluster):
 
     def measure(self, *options):
         before = sum(overhead.cpu_seconds(process.pid) for process in self.processes)
-        wall = self.run(*options)[1]
+        wall = sum(self.run(*options).wall[1:])
         return wall, sum(overhead.cpu_seconds(process.pid) for process in self.processes) - before
 
     def end(self):

@@ -209,13 +209,13 @@ impl StreamHandler<Event> for ManagerActor {
 }
 
 /// Compares the recorded results of an instance with those of a second report that it finished.
-fn agree(before: Option<&Vec<pleach_regions::Table>>, now: &[pleach_regions::Table]) -> bool {
+fn agree(before: Option<Vec<pleach_regions::Table>>, now: &[pleach_regions::Table]) -> bool {
     // Compares bits, because results must be equal byte for byte, and NaN differs from itself.
     let bits = |tables: &[pleach_regions::Table]| -> Vec<(String, u64)> {
         let columns = tables.iter().flat_map(|table| table.columns());
         columns.map(|(name, value)| (name.to_owned(), value.to_bits())).collect()
     };
-    before.is_none_or(|before| bits(before) == bits(now))
+    before.is_none_or(|before| bits(&before) == bits(now))
 }
 
 /// Names an instance for the operator.

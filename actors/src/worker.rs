@@ -117,7 +117,7 @@ impl WorkerActor {
         let sent = self.connection.report(study, report, Instant::now()).map(|wait| {
             let Some(wait) = wait else { return };
             ctx.run_later(wait, |actor, ctx| {
-                let sent = actor.connection.flush();
+                let sent = actor.connection.flush(Instant::now());
                 actor.handle_sent(sent, ctx);
                 // A worker leaves after its last report.
                 actor.apply_effects(ctx);

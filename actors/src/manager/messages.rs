@@ -172,18 +172,18 @@ impl ManagerActor {
             self.counters.count(reports.iter().flat_map(|report| &report.tasks));
             return None;
         };
-        let (mut record, mut ended) = (None, Vec::with_capacity(reports.len()));
+        let (mut record, mut finished, mut ended) = (None, 0, Vec::with_capacity(reports.len()));
         for (report, counted) in reports.into_iter().zip(counted) {
             let Report { lease, instance, end, tasks } = report;
             let end = match end {
                 ReportedEnd::Failed(_) => InstanceEnd::Failed,
                 ReportedEnd::Done { results, .. } if counted => {
-                    self.counters.finished.increment(1);
+                    finished += 1;
                     record = running.finish(instance, results).map(|record| (study, record)).or(record);
                     InstanceEnd::Finished
                 }
                 ReportedEnd::Done { results, .. } => {
-                    if !agree(running.outcome.results.get(&instance), &results) {
+                    if !agree(running.outcome.results.get(instance), &results) {
                         warn_of_difference(&name, study, instance);
                     }
                     InstanceEnd::Late
@@ -191,6 +191,7 @@ impl ManagerActor {
             };
             ended.push((lease, instance, end, tasks));
         }
+        self.counters.finished.increment(finished);
         let ended = ended.iter().map(|(lease, instance, end, tasks): &(_, _, _, Vec<TaskReport>)| {
             InstanceReport { lease: *lease, instance: *instance, end: *end, tasks }
         });

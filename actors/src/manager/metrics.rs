@@ -77,18 +77,26 @@ impl ManagerCounters {
         }
     }
 
+    /// Counts the tasks of reports.
     pub(super) fn count<'a>(&self, tasks: impl Iterator<Item = &'a TaskReport>) {
+        // Summed first: each increment is an atomic operation behind a lock.
+        let (mut executed, mut reused) = (0, [0; 5]);
         for task in tasks {
             match task.done {
-                TaskOutcome::Ran { .. } => &self.executed,
-                TaskOutcome::Skipped => continue,
-                TaskOutcome::Reused(ReuseSource::Dataflow) => &self.reused[0],
-                TaskOutcome::Reused(ReuseSource::Value) => &self.reused[1],
-                TaskOutcome::Reused(ReuseSource::Cache) => &self.reused[2],
-                TaskOutcome::Reused(ReuseSource::Before) => &self.reused[3],
-                TaskOutcome::Reused(ReuseSource::Peer) => &self.reused[4],
+                TaskOutcome::Ran { .. } => executed += 1,
+                TaskOutcome::Skipped => {}
+                TaskOutcome::Reused(ReuseSource::Dataflow) => reused[0] += 1,
+                TaskOutcome::Reused(ReuseSource::Value) => reused[1] += 1,
+                TaskOutcome::Reused(ReuseSource::Cache) => reused[2] += 1,
+                TaskOutcome::Reused(ReuseSource::Before) => reused[3] += 1,
+                TaskOutcome::Reused(ReuseSource::Peer) => reused[4] += 1,
             }
-            .increment(1);
+        }
+        let counters = [&self.executed].into_iter().chain(&self.reused);
+        for (counter, tasks) in
+            counters.zip([executed].into_iter().chain(reused)).filter(|(_, tasks)| *tasks > 0)
+        {
+            counter.increment(tasks);
         }
     }
 

@@ -19,14 +19,14 @@ pub struct Progress {
 }
 
 /// Event sent to an observer.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub enum StudyEvent<'a> {
     /// An instance that reports results has finished. This event precedes all its consequences.
     Reported {
         /// The instance.
         instance: InstanceId,
         /// Its results.
-        results: &'a [Table],
+        results: Vec<Table>,
     },
     /// An instance failed.
     Failed(InstanceId),

@@ -100,8 +100,8 @@ impl RunningStudy {
             return None;
         }
         self.records += 1;
-        (self.observer)(StudyEvent::Reported { instance, results: &results });
-        self.outcome.results.insert(instance, results);
+        self.outcome.results.insert(instance, &results);
+        (self.observer)(StudyEvent::Reported { instance, results });
         Some(self.records)
     }
 

@@ -29,7 +29,9 @@ mod throughput;
 mod worker_loss;
 
 pub use grant::Eligibility;
-pub use outcome::{InstanceEnd, InstanceFailure, InstanceReport, StudyOutcome, TaskTotal, WorkerReports};
+pub use outcome::{
+    InstanceEnd, InstanceFailure, InstanceReport, ReportedResults, StudyOutcome, TaskTotal, WorkerReports,
+};
 pub use progress::InstanceCounts;
 pub(crate) use rebalance::{RebalanceCandidates, StragglerPolicy};
 pub use replan::{Merged, NewBuckets, ReplacementPlan, Replanner};

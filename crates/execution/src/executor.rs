@@ -99,8 +99,8 @@ impl ExecutionResult {
         let runs = (first..=prepared.design.evaluations.len())
             .flat_map(|evaluation| (0..prepared.study.tiles.len()).map(move |tile| (evaluation, tile)));
         let known = |(evaluation, tile)| {
-            let results = self.finished.outcome.results.get(&planned.instance(evaluation, tile, stage))?;
-            Some(JournaledResponse { evaluation, tile, results: results.clone() })
+            let results = self.finished.outcome.results.get(planned.instance(evaluation, tile, stage))?;
+            Some(JournaledResponse { evaluation, tile, results })
         };
         runs.filter_map(known).collect()
     }
@@ -319,7 +319,7 @@ fn observer(
         StudyEvent::Reported { instance, results } => {
             // The run counts as done once the journal has its response on disk (`record`).
             if let Some((evaluation, tile)) = first_runs[instance.index()] {
-                recorder.record(JournaledResponse { evaluation, tile, results: results.to_vec() });
+                recorder.record(JournaledResponse { evaluation, tile, results });
             }
         }
         StudyEvent::Failed(instance) => {

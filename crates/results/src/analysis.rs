@@ -74,7 +74,8 @@ impl CollectedResponses {
         let (study, workflow) = (&prepared.study, &prepared.study.workflow);
         let run = |evaluation: usize, tile: usize| {
             let instance = planned.instance(evaluation, tile, workflow.response.stage);
-            let table = outcome.results.get(&instance).and_then(|tables| tables.first());
+            let tables = outcome.results.get(instance);
+            let table = tables.as_ref().and_then(|tables| tables.first());
             let values: Option<Vec<f64>> = table.and_then(|table| {
                 let value = |name: &str| table.get(name).filter(|value| value.is_finite());
                 workflow.response.metrics.iter().map(|(name, _)| value(name)).collect()
@@ -259,7 +260,8 @@ fn failure(
     outcome: &StudyOutcome,
     instance: pleach_dispatch::InstanceId,
 ) -> RunFailure {
-    let table = outcome.results.get(&instance).and_then(|tables| tables.first());
+    let tables = outcome.results.get(instance);
+    let table = tables.as_ref().and_then(|tables| tables.first());
     let declared = prepared.study.workflow.response.metrics.iter().map(|(name, _)| name.as_str());
     let value = |name: &str| table.and_then(|table| table.get(name));
     let missing: Vec<&str> = declared.clone().filter(|name| value(name).is_none()).collect();

@@ -19,7 +19,7 @@ use unacknowledged::UnacknowledgedReports;
 
 /// Time for which reports are collected. A report that follows the last message by more is sent at once, so the delay only
 /// concerns reports of tasks that take less.
-const COLLECTED_FOR: Duration = Duration::from_millis(2);
+const COLLECTED_FOR: Duration = Duration::from_millis(5);
 
 /// Reason for an unsent report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,7 +83,7 @@ impl ManagerConnection {
         // The worker requests buckets again over the next link.
         self.collected.take_requests();
         // Without a link, only a report that no link can carry fails, and the end of the connection says enough.
-        let _ = self.flush();
+        let _ = self.flush(Instant::now());
         was_open
     }
 
@@ -114,7 +114,7 @@ impl ManagerConnection {
     /// Sends a message that concerns only this link, after the collected ones. Without a link the message is dropped: the next
     /// link starts with a complete join message.
     pub(crate) fn send(&mut self, message: &ToManager) -> Result<(), ReportError> {
-        self.flush()?;
+        self.flush(Instant::now())?;
         self.send_now(message).map_err(|Disconnected| ReportError::Disconnected)
     }
 
@@ -133,7 +133,7 @@ impl ManagerConnection {
         now: Instant,
     ) -> Result<Option<Duration>, ReportError> {
         if !self.collected.accepts(study) {
-            self.flush()?;
+            self.flush(now)?;
         }
         let is_first = !self.collected.has_reports();
         self.collected.add(study, report);
@@ -143,10 +143,7 @@ impl ManagerConnection {
         let waits = self.unacknowledged.is_repeating() && self.is_open() && !self.collected.is_full();
         match wait.filter(|_| waits) {
             Some(wait) => Ok(is_first.then_some(wait)),
-            None => {
-                self.last_reports = Some(now);
-                self.flush().map(|()| None)
-            }
+            None => self.flush(now).map(|()| None),
         }
     }
 
@@ -158,12 +155,13 @@ impl ManagerConnection {
         is_idle: bool,
     ) -> Result<(), ReportError> {
         self.collected.request(buckets, after);
-        if is_idle || !self.collected.has_reports() { self.flush() } else { Ok(()) }
+        if is_idle || !self.collected.has_reports() { self.flush(Instant::now()) } else { Ok(()) }
     }
 
     /// Sends the collected messages.
-    pub(crate) fn flush(&mut self) -> Result<(), ReportError> {
+    pub(crate) fn flush(&mut self, now: Instant) -> Result<(), ReportError> {
         if let Some((study, reports)) = self.collected.take_reports() {
+            self.last_reports = Some(now);
             self.send_reports(study, reports)?;
         }
         let requests = self.collected.take_requests();

@@ -2,10 +2,12 @@
 //!
 //! The manager's shell collects it from the effects and reports of a study. `pleach-results` computes responses from it.
 
+mod results;
+
 use crate::directory::MemberId;
 use crate::message::{ReuseSource, TaskFailure, TaskOutcome, TaskReport};
 use crate::{InstanceId, LeaseId};
-use pleach_regions::Table;
+pub use results::ReportedResults;
 use std::collections::{BTreeMap, HashMap};
 
 /// A failed instance, with the origin and cause of the failure.
@@ -65,7 +67,7 @@ pub enum InstanceEnd {
 #[derive(Debug, Default)]
 pub struct StudyOutcome {
     /// Reported tables of finished instances.
-    pub results: HashMap<InstanceId, Vec<Table>>,
+    pub results: ReportedResults,
     /// Instances that failed.
     pub failures: BTreeMap<InstanceId, InstanceFailure>,
     /// Tasks run and the seconds they took, by (stage, task).

@@ -4,8 +4,8 @@ use crate::progress::Run;
 use crate::session::Session;
 use pleach_cache::PriorResults;
 use pleach_dispatch::InstanceId;
+use pleach_dispatch::study::ReportedResults;
 use pleach_planner::PlannedStudy;
-use pleach_regions::Table;
 use pleach_results::cache_walk;
 use pleach_results::journal::JournaledResponse;
 use pleach_results::provenance::KnownSource;
@@ -84,9 +84,11 @@ impl<'a> KnownResponses<'a> {
     }
 
     /// Adds the known responses to the results of an execution. Results of the execution take precedence.
-    pub(super) fn add_to(self, results: &mut HashMap<InstanceId, Vec<Table>>) {
+    pub(super) fn add_to(self, results: &mut ReportedResults) {
         for (instance, known) in self.by_instance {
-            results.entry(instance).or_insert_with(|| known.into_owned().results);
+            if !results.contains(instance) {
+                results.insert(instance, &known.results);
+            }
         }
     }
 }
