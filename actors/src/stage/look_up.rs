@@ -188,7 +188,7 @@ impl StageActor {
             if let Some(directory) = self.around.directory.as_ref().filter(|_| task.outputs == 1) {
                 let outputs = vec![Some(ResultOutput { identity, digest, bytes })];
                 let record = TaskRecord { origin: task.origin, outputs, seconds: task.seconds };
-                directory.change(ResultChange::Held(task.key, record));
+                directory.change(ResultChange::Fetched(task.key, record));
             }
         }
     }
