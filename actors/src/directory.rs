@@ -209,6 +209,10 @@ fn warn_refused(key: TaskKey, member: MemberId, reason: RefusalReason) {
             "worker {member} announced other content for task {task} than another worker had; its result is not \
              used: an operation is not deterministic, or its memory is faulty"
         ),
+        RefusalReason::Misnamed => warn!(
+            "worker {member} announced an output of task {task} under the identity of another task's output; its \
+             result is not used: the worker is faulty; further ones are counted only"
+        ),
         RefusalReason::Unclaimed => warn!(
             "worker {member} announced a result of task {task} without a claim of it; its result is not used: the \
              worker hung until its claim ended, or is faulty; further ones are counted only"

@@ -110,6 +110,8 @@ pub struct Directory {
     waiting: VecDeque<TaskKey>,
     /// Members whose announcements without a claim have been reported.
     reported_unclaimed: BTreeSet<MemberId>,
+    /// Members whose announcements with identities of other tasks have been reported.
+    reported_misnamed: BTreeSet<MemberId>,
     /// Members in whose name another node has sent messages, as reported.
     reported_impersonated: BTreeSet<MemberId>,
     stats: DirectoryStats,
@@ -132,6 +134,7 @@ impl Directory {
             effects: VecDeque::new(),
             waiting: VecDeque::new(),
             reported_unclaimed: BTreeSet::new(),
+            reported_misnamed: BTreeSet::new(),
             reported_impersonated: BTreeSet::new(),
             stats: DirectoryStats::default(),
         }
@@ -239,6 +242,10 @@ impl Directory {
                 self.stats.unclaimed += 1;
                 self.reported_unclaimed.insert(from).then_some(RefusalReason::Unclaimed)
             }
+            Outcome::Misnamed => {
+                self.stats.misnamed += 1;
+                self.reported_misnamed.insert(from).then_some(RefusalReason::Misnamed)
+            }
             Outcome::Differs => {
                 self.stats.differing += 1;
                 Some(RefusalReason::Differs)
@@ -283,6 +290,10 @@ impl Directory {
                 look_up.asked = now;
             }
             Reply::Found { record, holders, .. } => {
+                if !record.is_of(&key) {
+                    // The shard is faulty: it refuses such records.
+                    return self.give_up(key);
+                }
                 let has_outputs = record.has(&look_up.wanted);
                 let is_asked = |id: &MemberId| *id != self.me && !self.rejections.contains(&(key, *id));
                 let holders = holders.into_iter().filter(is_asked);
@@ -341,6 +352,7 @@ impl Directory {
             self.avoided.remove(member);
             self.outgoing.remove(member);
             self.reported_unclaimed.remove(member);
+            self.reported_misnamed.remove(member);
             self.reported_impersonated.remove(member);
             self.shard.remove_member(*member);
         }

@@ -58,6 +58,8 @@ pub enum Effect {
 pub enum RefusalReason {
     /// The worker has no claim of the task. Reported once for each worker: one that hung has many results of ended claims.
     Unclaimed,
+    /// An output has the identity of another task's output. Reported once for each worker.
+    Misnamed,
     /// The result has other content than the known one.
     Differs,
 }
@@ -81,6 +83,8 @@ pub struct DirectoryStats {
     pub differing: u64,
     /// Announcements without the claim of the task.
     pub unclaimed: u64,
+    /// Announcements of outputs with the identity of another task's output.
+    pub misnamed: u64,
     /// Messages in the name of another worker.
     pub impersonated: u64,
     /// Outputs that a holder did not send as announced.

@@ -1,5 +1,6 @@
 //! Messages between the directories of two workers.
 
+use crate::stage::task_key::provenance_id;
 use pleach_regions::{Digest, RegionIdentity, TaskKey};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -78,7 +79,24 @@ pub struct TaskRecord {
     pub seconds: f64,
 }
 
+/// Maximum bytes of an output in a record, 1 TiB: far beyond the memory of a worker, and sums of such numbers fit 64 bits.
+const MAX_OUTPUT_BYTES: u64 = 1 << 40;
+
 impl TaskRecord {
+    /// Returns whether a record can be one of this task: each identity is the provenance or the digest of its output, and
+    /// the numbers are in range. Results are cached by identity, so any other one would stand for the output of another task.
+    #[must_use]
+    pub fn is_of(&self, key: &TaskKey) -> bool {
+        let is_named = |(number, output): (usize, &Option<ResultOutput>)| {
+            output.is_none_or(|output| {
+                let ResultOutput { identity, digest, bytes } = output;
+                let is_own = identity.0 == digest.0 || identity == provenance_id(key, number);
+                is_own && bytes <= MAX_OUTPUT_BYTES
+            })
+        };
+        self.seconds.is_finite() && self.seconds >= 0.0 && self.outputs.iter().enumerate().all(is_named)
+    }
+
     /// Returns whether the record has all these outputs.
     #[must_use]
     pub fn has(&self, wanted: &[bool]) -> bool {

@@ -60,6 +60,8 @@ pub(super) enum Outcome {
     Accepted,
     /// The worker announces a result without its claim: the claim has ended, is another worker's, or never existed.
     Unclaimed,
+    /// The record cannot be one of the task.
+    Misnamed,
     /// The worker announces other content than the result has: the operation is not deterministic, or memory is faulty.
     Differs,
 }
@@ -144,6 +146,10 @@ impl Shard {
         else {
             return Outcome::Unclaimed;
         };
+        if !record.is_of(&key) {
+            self.release(&key);
+            return Outcome::Misnamed;
+        }
         if let Some(known) = &entry.record
             && !entry.holders.is_empty()
             && !known.agrees_with(&record)

@@ -226,3 +226,27 @@ fn rejected_holder_is_not_asked_again_for_the_result() {
     group.deliver();
     assert_eq!(group.answers(), [(reader, Resolution::Unclaimed)]);
 }
+
+/// Results are cached by identity: one under the identity of another task's output would stand for that output.
+#[test]
+fn result_under_the_identity_of_another_task_is_refused() {
+    let mut group = Group::new(3);
+    let (owner, claimer, reader) = roles(&mut group);
+    let mut misnamed = record(TASK);
+    misnamed.outputs.iter_mut().flatten().for_each(|output| output.identity.0[9] ^= 1);
+    group.look_up(claimer);
+    group.hold(claimer, misnamed.clone());
+    assert_eq!(group.refused, [(claimer, Some(RefusalReason::Misnamed))]);
+    assert_eq!(group.at(owner).stats().misnamed, 1);
+    group.answers();
+
+    // A shard that lists it.
+    let now = group.now;
+    group.at(reader).look_up(key(TASK), vec![true], LONG, now);
+    let replies = vec![Reply::Found { key: key(TASK), record: misnamed, holders: vec![MemberId(claimer)] }];
+    let message = DirectoryMessage { from: MemberId(owner), requests: Vec::new(), replies };
+    group.at(reader).handle_message(message, node(MemberId(owner)), now);
+    group.loses = |_| true;
+    group.deliver();
+    assert_eq!(group.answers(), [(reader, Resolution::Unclaimed)]);
+}
