@@ -10,7 +10,8 @@ use actix::dev::Request;
 use actix::prelude::*;
 use parking_lot::Mutex;
 use pleach_dispatch::directory::{
-    Directory, DirectoryMessage, DirectoryStats, Effect, MemberChange, MemberId, Resolution, TaskRecord,
+    Directory, DirectoryMessage, DirectoryStats, Effect, MemberChange, MemberId, RefusalReason, Resolution,
+    TaskRecord,
 };
 use pleach_dispatch::stage::NodeId;
 use pleach_regions::{CachedForm, RegionKey, TaskKey};
@@ -58,8 +59,10 @@ pub(crate) enum LookUpAnswer {
 #[derive(Debug, Message)]
 #[rtype(result = "()")]
 pub(crate) enum ResultChange {
-    /// The worker has the outputs of a task.
+    /// The worker has run a task.
     Held(TaskKey, TaskRecord),
+    /// The worker has fetched and verified all outputs of a task.
+    Fetched(TaskKey, TaskRecord),
     /// The worker will not run a claimed task.
     Abandoned(TaskKey),
     /// The worker has evicted outputs of these tasks, or needs them no more.
@@ -183,13 +186,11 @@ impl DirectoryActor {
                         stage.do_send(Resolved { node, answer: LookUpAnswer::Final(resolution) });
                     }
                 }
-                Effect::Differs { key, member } => {
-                    let task: String = key.0[..8].iter().map(|byte| format!("{byte:02x}")).collect();
-                    warn!(
-                        "worker {member} announced other content for task {task} than another worker had; its result \
-                         is not used: an operation is not deterministic, or its memory is faulty"
-                    );
-                }
+                Effect::Refused { key, member, reason } => warn_refused(key, member, reason),
+                Effect::Impersonated { member } => warn!(
+                    "another node sent messages of the result directory in the name of worker {member}; they are \
+                     dropped: its certificate has another name than that worker's"
+                ),
             }
         }
         while let Some(key) = self.core.poll_waiting() {
@@ -198,6 +199,24 @@ impl DirectoryActor {
                 stage.do_send(Resolved { node: *node, answer: LookUpAnswer::Waits });
             }
         }
+    }
+}
+
+fn warn_refused(key: TaskKey, member: MemberId, reason: RefusalReason) {
+    let task: String = key.0[..8].iter().map(|byte| format!("{byte:02x}")).collect();
+    match reason {
+        RefusalReason::Differs => warn!(
+            "worker {member} announced other content for task {task} than another worker had; its result is not \
+             used: an operation is not deterministic, or its memory is faulty"
+        ),
+        RefusalReason::Misnamed => warn!(
+            "worker {member} announced an output of task {task} under the identity of another task's output; its \
+             result is not used: the worker is faulty; further ones are counted only"
+        ),
+        RefusalReason::Unclaimed => warn!(
+            "worker {member} announced a result of task {task} without a claim of it; its result is not used: the \
+             worker hung until its claim ended, or is faulty; further ones are counted only"
+        ),
     }
 }
 
@@ -233,6 +252,7 @@ impl Handler<ResultChange> for DirectoryActor {
         let now = self.now();
         match change {
             ResultChange::Held(key, record) => self.core.hold(key, record, now),
+            ResultChange::Fetched(key, record) => self.core.hold_replica(key, record, now),
             ResultChange::Abandoned(key) => self.core.abandon(key, now),
             ResultChange::Evicted(keys) => keys.into_iter().for_each(|key| self.core.drop_held(key, now)),
             ResultChange::Rejected(key, holders) => {
@@ -260,9 +280,9 @@ impl Handler<DirectoryEvent> for DirectoryActor {
         let now = self.now();
         match event {
             // An unreadable message is dropped: its look-ups end with their time.
-            DirectoryEvent::Message(bytes) => {
+            DirectoryEvent::Message(sender, bytes) => {
                 if let Ok(message) = codec::decode::<DirectoryMessage>(&bytes) {
-                    self.core.handle_message(message, now);
+                    self.core.handle_message(message, sender, now);
                 }
             }
             DirectoryEvent::Unreachable(address) => self.core.handle_unreachable(address, now),

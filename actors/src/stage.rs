@@ -223,12 +223,12 @@ impl StageActor {
         }
         let keys = self.worth.is_some().then(|| self.keys(&call)).flatten();
         let shared = keys.filter(|_| self.worth.as_ref().is_some_and(|worth| worth.keyed[call.task]));
+        let is_claimed = self.take_claim(call.node, shared.map(|keys| keys.key));
         let Some(TaskKeys { key, origin }) = shared else {
             return self.start(slot, call, Execution::Run { keys, shared: false, found: None }, ctx);
         };
-        if let Some(keys) = shared.filter(|_| self.take_claim(call.node)) {
-            let how = Execution::Run { keys: Some(keys), shared: true, found: None };
-            return self.start(slot, call, how, ctx);
+        if is_claimed {
+            return self.start(slot, call, Execution::Run { keys, shared: true, found: None }, ctx);
         }
         // Locked from the lookup until `begin`, so that two buckets cannot both run the task.
         let mut results = self.outputs.results();

@@ -7,6 +7,7 @@ use super::message::Message;
 use super::state::ExchangeState;
 use actix::WeakRecipient;
 use parking_lot::Mutex;
+use pleach_dispatch::directory::NodeDigest;
 use pleach_regions::{CachedForm, RegionKey};
 use serde_bytes::ByteBuf;
 use std::collections::HashMap;
@@ -22,8 +23,8 @@ const MAX_WAITING: usize = 1024;
 #[derive(Clone, Debug, PartialEq, Eq, actix::Message)]
 #[rtype(result = "()")]
 pub enum DirectoryEvent {
-    /// A message has arrived.
-    Message(Vec<u8>),
+    /// A message has arrived from this node, by its certificate.
+    Message(NodeDigest, Vec<u8>),
     /// No connection to the worker at this address can be opened.
     Unreachable(SocketAddr),
 }

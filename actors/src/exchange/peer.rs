@@ -13,6 +13,7 @@ use crate::transport::quic::{QuicLink, ReceivedRegion, RegionArrival, RegionStre
 use crate::transport::refusal::{Cause, Refusal};
 use crate::transport::{Incoming, Link, LinkStats};
 use parking_lot::Mutex;
+use pleach_dispatch::directory::NodeDigest;
 use pleach_regions::{DataRegion, Decoder, Digest, Head, RegionKey};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -65,6 +66,8 @@ struct State {
 pub(super) struct PeerConnection {
     /// Address of the peer, as seen from this worker.
     pub(super) address: SocketAddr,
+    /// Node of the peer, by its certificate.
+    node: NodeDigest,
     /// Whether this worker opened the connection.
     pub(super) is_ours: bool,
     link: QuicLink,
@@ -81,7 +84,13 @@ pub(super) struct PeerConnection {
 }
 
 impl PeerConnection {
-    pub(super) fn new(address: SocketAddr, is_ours: bool, link: QuicLink, regions: RegionStreams) -> Self {
+    pub(super) fn new(
+        address: SocketAddr,
+        node: NodeDigest,
+        is_ours: bool,
+        link: QuicLink,
+        regions: RegionStreams,
+    ) -> Self {
         let state = State {
             waiting: HashMap::new(),
             giving: HashMap::new(),
@@ -91,6 +100,7 @@ impl PeerConnection {
         };
         Self {
             address,
+            node,
             is_ours,
             link,
             regions,
@@ -366,7 +376,7 @@ fn hear(hub: &Arc<ExchangeState>, neighbor: &Arc<PeerConnection>, message: Messa
         Message::BufferWithdrawn { slot } => neighbor.views.close(slot),
         Message::Directory(message) => {
             neighbor.state.lock().used = Instant::now();
-            hub.pass_to_directory(DirectoryEvent::Message(message.into_vec()));
+            hub.pass_to_directory(DirectoryEvent::Message(neighbor.node, message.into_vec()));
         }
     }
 }

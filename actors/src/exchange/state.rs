@@ -17,6 +17,7 @@ use crate::transport::quic::{Connector, Peer, Server};
 use crate::transport::refusal::{Cause, Refusal};
 use crate::transport::settings::Settings;
 use parking_lot::{Mutex, MutexGuard};
+use pleach_dispatch::directory::NodeDigest;
 use pleach_regions::{Digest, RamTier, RegionKey};
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -174,10 +175,11 @@ impl ExchangeState {
     fn admit(
         self: &Arc<Self>,
         neighbors: &mut Neighbors,
-        Peer { address, link, incoming, regions, arrivals, .. }: Peer,
+        Peer { identity, address, link, incoming, regions, arrivals, .. }: Peer,
         is_ours: bool,
     ) -> Arc<PeerConnection> {
-        let neighbor = Arc::new(PeerConnection::new(address, is_ours, link, regions));
+        let node = NodeDigest::of(identity.name.as_str());
+        let neighbor = Arc::new(PeerConnection::new(address, node, is_ours, link, regions));
         neighbors.all.push(Arc::clone(&neighbor));
         // Sent before any request.
         neighbor.say(&Message::Listening {

@@ -2,11 +2,12 @@
 
 use super::ManagerActor;
 use super::connection::{Connection, ConnectionId};
-use pleach_dispatch::directory::{Member, MemberChange, MemberId};
+use pleach_dispatch::directory::{Member, MemberChange, MemberId, NodeDigest};
 use pleach_dispatch::message::ToWorker;
 
 fn member(connection: &Connection) -> Option<Member> {
-    Some(Member { id: MemberId(connection.incarnation), address: connection.exchange? })
+    let node = NodeDigest::of(&connection.newcomer.name);
+    Some(Member { id: MemberId(connection.incarnation), address: connection.exchange?, node })
 }
 
 impl ManagerActor {

@@ -127,9 +127,20 @@ impl StageActor {
         assert!(before.is_none(), "{node} is looked up twice");
     }
 
-    /// Returns the claim of a task that has been looked up, if it may run now.
-    pub(super) fn take_claim(&mut self, node: NodeId) -> bool {
-        self.claims.remove(&node).is_some()
+    /// Takes the claim of a task that has been looked up. Returns whether it is a claim of this key: an input that is not
+    /// deterministic, lost and computed again since, changes the key of its readers.
+    pub(super) fn take_claim(&mut self, node: NodeId, key: Option<TaskKey>) -> bool {
+        let claimed = self.claims.remove(&node);
+        let is_same = claimed.is_some_and(|keys| Some(keys.key) == key);
+        if let Some(keys) = claimed.filter(|_| !is_same) {
+            self.abandon(keys.key);
+        }
+        is_same
+    }
+
+    /// Returns whether the inputs of a task have another identity than at its look-up.
+    fn is_outdated(&self, call: &TaskRequest, keys: TaskKeys) -> bool {
+        self.keys(call).is_some_and(|now| now.key != keys.key)
     }
 
     /// Gives up a claim, and lets other tasks of this worker that wait for it continue.
@@ -188,7 +199,7 @@ impl StageActor {
             if let Some(directory) = self.around.directory.as_ref().filter(|_| task.outputs == 1) {
                 let outputs = vec![Some(ResultOutput { identity, digest, bytes })];
                 let record = TaskRecord { origin: task.origin, outputs, seconds: task.seconds };
-                directory.change(ResultChange::Held(task.key, record));
+                directory.change(ResultChange::Fetched(task.key, record));
             }
         }
     }
@@ -404,7 +415,8 @@ impl Handler<Resolved> for StageActor {
             }
             // Readers may have been withdrawn, and added by a reopened task.
             Resolution::Found { record, .. }
-                if !record.has(&self.run.request(&self.stage, node).requested) =>
+                if !record.has(&self.run.request(&self.stage, node).requested)
+                    || self.is_outdated(&call, keys) =>
             {
                 self.outputs.results().end(&keys.key);
                 self.run.resume(node);

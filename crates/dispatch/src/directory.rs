@@ -12,16 +12,20 @@
 //! notification is lost.
 //!
 //! A claimer waits for bytes only, never for another claim, so claims cannot wait for each other in a circle.
+//!
+//! A shard lists a result only under the claim of its announcer (ADR 28). `announcements` has the announcer's side.
 
+mod announcements;
 mod interface;
 mod members;
 pub mod message;
 mod shard;
 
-pub use interface::{DirectoryStats, Effect, Resolution};
+pub use interface::{DirectoryStats, Effect, RefusalReason, Resolution};
 use members::Members;
 pub use message::{
-    DirectoryMessage, Member, MemberChange, MemberId, Reply, Request, ResultOutput, TaskRecord,
+    ClaimId, DirectoryMessage, Member, MemberChange, MemberId, NodeDigest, Reply, Request, ResultOutput,
+    TaskRecord,
 };
 use pleach_regions::TaskKey;
 use shard::{LEASE, Outcome, RENEWAL, Shard};
@@ -40,6 +44,10 @@ const MAX_DOUBLINGS: u32 = 6;
 
 /// A worker that waits for a claimer asks again after 5 s: the shard or its notification may be lost.
 pub const RECHECK: Duration = Duration::from_secs(5);
+
+/// Maximum number of remembered rejections, some 100 bytes each. Beyond it all are forgotten: a holder is then asked once
+/// more for a result.
+const MAX_REJECTIONS: usize = 16 << 10;
 
 /// Maximum of requests and replies in one message. With four outputs each, they fit a frame of 64 KiB.
 const MAX_ITEMS: usize = 128;
@@ -61,6 +69,8 @@ struct LookUp {
 #[derive(Clone, Copy, Debug)]
 struct OwnClaim {
     owner: MemberId,
+    /// `None` until the shard has answered: the key has moved there.
+    id: Option<ClaimId>,
     renewed: Duration,
 }
 
@@ -77,6 +87,8 @@ struct Avoidance {
 struct Held {
     record: TaskRecord,
     owner: MemberId,
+    /// The shard does not list it yet: this worker has asked for the claim, to announce it.
+    is_offered: bool,
 }
 
 /// The directory of one worker.
@@ -88,12 +100,20 @@ pub struct Directory {
     look_ups: HashMap<TaskKey, LookUp>,
     claims: HashMap<TaskKey, OwnClaim>,
     held: HashMap<TaskKey, Held>,
+    /// Holders that did not send a result as announced. They are not asked for it again, whatever its shard answers.
+    rejections: BTreeSet<(TaskKey, MemberId)>,
     /// Members that did not answer.
     avoided: BTreeMap<MemberId, Avoidance>,
     outgoing: BTreeMap<MemberId, (Vec<Request>, Vec<Reply>)>,
     effects: VecDeque<Effect>,
     /// Look-ups that have begun to wait for another worker.
     waiting: VecDeque<TaskKey>,
+    /// Members whose announcements without a claim have been reported.
+    reported_unclaimed: BTreeSet<MemberId>,
+    /// Members whose announcements with identities of other tasks have been reported.
+    reported_misnamed: BTreeSet<MemberId>,
+    /// Members in whose name another node has sent messages, as reported.
+    reported_impersonated: BTreeSet<MemberId>,
     stats: DirectoryStats,
 }
 
@@ -108,10 +128,14 @@ impl Directory {
             look_ups: HashMap::new(),
             claims: HashMap::new(),
             held: HashMap::new(),
+            rejections: BTreeSet::new(),
             avoided: BTreeMap::new(),
             outgoing: BTreeMap::new(),
             effects: VecDeque::new(),
             waiting: VecDeque::new(),
+            reported_unclaimed: BTreeSet::new(),
+            reported_misnamed: BTreeSet::new(),
+            reported_impersonated: BTreeSet::new(),
             stats: DirectoryStats::default(),
         }
     }
@@ -172,41 +196,38 @@ impl Directory {
         }
     }
 
-    /// Lists a task that this worker has run, or whose outputs it has fetched.
-    pub fn hold(&mut self, key: TaskKey, record: TaskRecord, now: Duration) {
-        let owner = self.members.owner(&key, self.me);
-        self.claims.remove(&key);
-        self.held.insert(key, Held { record: record.clone(), owner });
-        self.request(owner, Request::Hold { key, record }, now);
-    }
-
-    /// Gives up a claim.
-    pub fn abandon(&mut self, key: TaskKey, now: Duration) {
-        if let Some(claim) = self.claims.remove(&key) {
-            self.request(claim.owner, Request::Abandon { key }, now);
-        }
-    }
-
-    /// Removes a result that this worker has evicted.
-    pub fn drop_held(&mut self, key: TaskKey, now: Duration) {
-        if let Some(held) = self.held.remove(&key) {
-            self.request(held.owner, Request::Drop { key }, now);
-        }
-    }
-
     /// Removes a holder that did not send an output as announced.
     pub fn reject(&mut self, key: TaskKey, holder: MemberId, now: Duration) {
         self.stats.rejected += 1;
+        if self.rejections.len() >= MAX_REJECTIONS {
+            self.rejections.clear();
+        }
+        self.rejections.insert((key, holder));
         let owner = self.members.owner(&key, self.me);
         self.request(owner, Request::Reject { key, holder }, now);
     }
 
-    /// Handles a message of another member.
-    pub fn handle_message(&mut self, message: DirectoryMessage, now: Duration) {
+    /// Handles a message of another member. `sender` is the node that sent it, by its certificate. A message in the name of
+    /// another node's worker is dropped.
+    pub fn handle_message(&mut self, message: DirectoryMessage, sender: NodeDigest, now: Duration) {
         let DirectoryMessage { from, requests, replies } = message;
+        let node = self.members.node(from);
+        if from == self.me || node.is_some_and(|node| node != sender) {
+            self.stats.impersonated += 1;
+            if self.reported_impersonated.insert(from) {
+                self.effects.push_back(Effect::Impersonated { member: from });
+            }
+            return;
+        }
         self.avoided.remove(&from);
         for request in requests {
-            self.handle_request(from, request, now);
+            // A worker may look tasks up before the manager's announcement of it arrives. It gets the answers once it is
+            // announced, so only a member can have a claim or a result.
+            if node.is_some() || matches!(request, Request::LookUp { .. }) {
+                self.handle_request(from, request, now);
+            } else if matches!(request, Request::Hold { .. }) {
+                self.stats.unclaimed += 1;
+            }
         }
         for reply in replies {
             self.handle_reply(from, reply, now);
@@ -215,9 +236,23 @@ impl Directory {
 
     fn handle_request(&mut self, from: MemberId, request: Request, now: Duration) {
         let key = request.key();
-        if self.shard.handle(from, request, now) == Outcome::Differs {
-            self.stats.differing += 1;
-            self.effects.push_back(Effect::Differs { key, member: from });
+        let refused = match self.shard.handle(from, request, now) {
+            Outcome::Accepted => None,
+            Outcome::Unclaimed => {
+                self.stats.unclaimed += 1;
+                self.reported_unclaimed.insert(from).then_some(RefusalReason::Unclaimed)
+            }
+            Outcome::Misnamed => {
+                self.stats.misnamed += 1;
+                self.reported_misnamed.insert(from).then_some(RefusalReason::Misnamed)
+            }
+            Outcome::Differs => {
+                self.stats.differing += 1;
+                Some(RefusalReason::Differs)
+            }
+        };
+        if let Some(reason) = refused {
+            self.effects.push_back(Effect::Refused { key, member: from, reason });
         }
         self.send_replies(now);
     }
@@ -235,39 +270,37 @@ impl Directory {
 
     fn handle_reply(&mut self, from: MemberId, reply: Reply, now: Duration) {
         let key = reply.key();
-        // A reply of a former owner: the look-up has been repeated at the present one.
-        let current = self.look_ups.get(&key).filter(|look_up| look_up.owner == from);
-        let is_current = current.is_some();
+        // Only the present owner of the key answers. A reply of a former one is late: the look-up has been repeated.
+        let Some(look_up) = self.look_ups.get_mut(&key).filter(|look_up| look_up.owner == from) else {
+            return self.handle_other_reply(from, reply, now);
+        };
         match reply {
-            Reply::Claimed { .. } if is_current => {
+            Reply::Claimed { claim, .. } => {
                 self.look_ups.remove(&key);
                 self.stats.claimed += 1;
-                self.claims.insert(key, OwnClaim { owner: from, renewed: now });
+                self.claims.insert(key, OwnClaim { owner: from, id: Some(claim), renewed: now });
                 self.effects.push_back(Effect::Resolved { key, resolution: Resolution::Claimed });
             }
-            // No task waits for this claim. It is given up, unless this worker has it already.
-            Reply::Claimed { .. } => match self.claims.get(&key) {
-                Some(claim) if claim.owner == from => {}
-                _ => self.request(from, Request::Abandon { key }, now),
-            },
             Reply::Computing { .. } => {
-                if let Some(look_up) = self.look_ups.get_mut(&key).filter(|_| is_current) {
-                    if !look_up.subscribed {
-                        self.stats.waited += 1;
-                        self.waiting.push_back(key);
-                    }
-                    look_up.subscribed = true;
-                    look_up.asked = now;
+                if !look_up.subscribed {
+                    self.stats.waited += 1;
+                    self.waiting.push_back(key);
                 }
+                look_up.subscribed = true;
+                look_up.asked = now;
             }
             Reply::Found { record, holders, .. } => {
-                let Some(look_up) = self.look_ups.get(&key) else { return };
-                let holder = |id: MemberId| Some(Member { id, address: self.members.address(id)? });
-                let holders: Vec<Member> =
-                    holders.into_iter().filter(|id| *id != self.me).filter_map(holder).collect();
-                if !record.has(&look_up.wanted) || holders.is_empty() {
+                if !record.is_of(&key) {
+                    // The shard is faulty: it refuses such records.
+                    return self.give_up(key);
+                }
+                let has_outputs = record.has(&look_up.wanted);
+                let is_asked = |id: &MemberId| *id != self.me && !self.rejections.contains(&(key, *id));
+                let holders = holders.into_iter().filter(is_asked);
+                let holders: Vec<Member> = holders.filter_map(|id| self.members.get(id)).collect();
+                if !has_outputs || holders.is_empty() {
                     // The claimer kept fewer outputs than this worker wants, so it runs the task itself.
-                    return self.ask_again(key, record.has(&look_up.wanted), now);
+                    return self.ask_again(key, has_outputs, now);
                 }
                 self.look_ups.remove(&key);
                 self.stats.found += 1;
@@ -278,8 +311,8 @@ impl Directory {
         }
     }
 
-    /// Repeats a look-up after an unusable result. With `has_outputs`, only its holders are unknown here: the members of the
-    /// shard and of this worker differ for a moment, and asking at once would get the same answer.
+    /// Repeats a look-up after an unusable result. With `has_outputs`, only its holders are unusable: the members of the shard
+    /// and of this worker differ for a moment, or this worker has rejected them. Asking at once would get the same answer.
     fn ask_again(&mut self, key: TaskKey, has_outputs: bool, now: Duration) {
         if has_outputs { self.give_up(key) } else { self.ask(key, now) }
     }
@@ -318,6 +351,9 @@ impl Directory {
         for member in &left {
             self.avoided.remove(member);
             self.outgoing.remove(member);
+            self.reported_unclaimed.remove(member);
+            self.reported_misnamed.remove(member);
+            self.reported_impersonated.remove(member);
             self.shard.remove_member(*member);
         }
         self.send_replies(now);
@@ -337,15 +373,11 @@ impl Directory {
         look_ups.sort_unstable();
         claims.sort_unstable();
         held.sort_unstable();
-        for (key, owner) in held {
-            let Some(entry) = self.held.get_mut(&key) else { continue };
-            entry.owner = owner;
-            let record = entry.record.clone();
-            self.request(owner, Request::Hold { key, record }, now);
-        }
+        // The new shard has no claims: each holder asks for one, and those that come second become further holders.
+        held.into_iter().for_each(|(key, owner)| self.offer(key, owner, now));
         for (key, owner) in claims {
-            self.claims.insert(key, OwnClaim { owner, renewed: now });
-            // The reply needs no handling: the task runs already.
+            self.claims.insert(key, OwnClaim { owner, id: None, renewed: now });
+            // The task runs already. The reply has the number of its claim there.
             self.request(owner, Request::LookUp { key, wanted: Vec::new() }, now);
         }
         look_ups.into_iter().for_each(|key| self.ask(key, now));

@@ -19,7 +19,7 @@ use crate::event_queue::EventQueue;
 use crate::random::Random;
 use crate::recorder::RecordedManager;
 use node::{Activity, Node};
-use pleach_dispatch::directory::{DirectoryMessage, Member, MemberChange, MemberId};
+use pleach_dispatch::directory::{DirectoryMessage, Member, MemberChange, MemberId, NodeDigest};
 use pleach_dispatch::message::TaskReport;
 use pleach_dispatch::stage::OutputId;
 use pleach_dispatch::{InstanceId, LeaseId, PlanId};
@@ -27,6 +27,9 @@ use pleach_regions::TaskKey;
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 pub use study::{SharedStudy, SharedTask, StudyCost};
+
+/// Node of all workers: no simulated message is forged.
+const NODE: NodeDigest = NodeDigest([0; 16]);
 
 /// Options of a simulation.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -234,8 +237,11 @@ impl SharingCluster {
     }
 
     fn join_all(&mut self) {
-        let all: Vec<Member> =
-            self.nodes.iter().map(|node| Member { id: node.id, address: node.address() }).collect();
+        let all: Vec<Member> = self
+            .nodes
+            .iter()
+            .map(|node| Member { id: node.id, address: node.address(), node: NODE })
+            .collect();
         let change = MemberChange { is_complete: true, joined: all, left: Vec::new() };
         for number in 0..self.nodes.len() {
             self.join(number);
@@ -334,7 +340,7 @@ impl SharingCluster {
             }
             Due::Directory(node, message) if is_up(self, node) => {
                 let now = self.now();
-                self.nodes[node].directory.handle_message(message, now);
+                self.nodes[node].directory.handle_message(message, NODE, now);
                 self.follow(node);
             }
             Due::Asked { node, job, output, holders } => self.asked(node, job, output, holders),

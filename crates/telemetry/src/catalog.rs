@@ -213,7 +213,11 @@ catalog! {
     Counter DIRECTORY_EXPIRED = "pleach_directory_expired_claims_total", Count Worker Sampled:
         "Claims in this worker's shard that ended with their lease: the claimer hung or was unreachable.";
     Counter DIRECTORY_REJECTED = "pleach_directory_rejected_results_total", Count Worker Sampled:
-        "Results of other workers that could not be fetched as announced, or that differ from a known result.";
+        "Results of other workers that could not be fetched as announced.";
+    Counter DIRECTORY_REFUSED = "pleach_directory_refused_announcements_total" ["cause"], Count Worker Sampled:
+        "Announced results that this worker's shard refused, by cause: claim (the announcer had no claim of the task), \
+         content (the result differs from the known one), identity (an output under the identity of another task's), \
+         sender (a message in the name of another worker).";
     Gauge DIRECTORY_ENTRIES = "pleach_directory_entries", Count Worker Sampled:
         "Tasks with a result or a claim in this worker's shard of the result directory.";
     Gauge DIRECTORY_MEMBERS = "pleach_directory_members", Count Worker Sampled:

@@ -37,13 +37,31 @@ pub enum Effect {
         /// The answer.
         resolution: Resolution,
     },
-    /// A worker announces other content for a task than the result has: log it.
-    Differs {
+    /// This worker's shard refused the announcement of a result: log it.
+    Refused {
         /// The task.
         key: TaskKey,
-        /// The worker.
+        /// The worker that announced it.
+        member: MemberId,
+        /// The reason.
+        reason: RefusalReason,
+    },
+    /// A message in the name of another worker has been dropped: log it.
+    Impersonated {
+        /// The worker in the message, which did not send it.
         member: MemberId,
     },
+}
+
+/// Reason for a refused announcement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum RefusalReason {
+    /// The worker has no claim of the task. Reported once for each worker: one that hung has many results of ended claims.
+    Unclaimed,
+    /// An output has the identity of another task's output. Reported once for each worker.
+    Misnamed,
+    /// The result has other content than the known one.
+    Differs,
 }
 
 /// Counters since the start.
@@ -63,6 +81,12 @@ pub struct DirectoryStats {
     pub expired: u64,
     /// Announcements of other content than the result has.
     pub differing: u64,
+    /// Announcements without the claim of the task.
+    pub unclaimed: u64,
+    /// Announcements of outputs with the identity of another task's output.
+    pub misnamed: u64,
+    /// Messages in the name of another worker.
+    pub impersonated: u64,
     /// Outputs that a holder did not send as announced.
     pub rejected: u64,
 }

@@ -4,7 +4,7 @@
 //! score is the highest, and the keys of one that leaves spread over all others. In a large cluster only some members have
 //! shards, so that each worker has a connection to all of them.
 
-use super::message::{Member, MemberId};
+use super::message::{Member, MemberId, NodeDigest};
 use pleach_regions::TaskKey;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -16,7 +16,7 @@ const MAX_SHARDS: usize = 64;
 /// The members known to a worker.
 #[derive(Debug, Default)]
 pub(super) struct Members {
-    addresses: BTreeMap<MemberId, SocketAddr>,
+    all: BTreeMap<MemberId, (SocketAddr, NodeDigest)>,
 }
 
 /// Scores a member for a key. Task keys are uniform, so a few of their bits suffice (finalizer of SplitMix64).
@@ -32,29 +32,39 @@ fn score(member: MemberId, key: &TaskKey) -> u64 {
 impl Members {
     /// Adds a member. Returns whether it is new.
     pub(super) fn add(&mut self, member: Member) -> bool {
-        self.addresses.insert(member.id, member.address).is_none()
+        self.all.insert(member.id, (member.address, member.node)).is_none()
     }
 
     /// Removes a member. Returns whether it was one.
     pub(super) fn remove(&mut self, member: MemberId) -> bool {
-        self.addresses.remove(&member).is_some()
+        self.all.remove(&member).is_some()
     }
 
     pub(super) fn address(&self, member: MemberId) -> Option<SocketAddr> {
-        self.addresses.get(&member).copied()
+        Some(self.all.get(&member)?.0)
+    }
+
+    pub(super) fn get(&self, id: MemberId) -> Option<Member> {
+        let (address, node) = *self.all.get(&id)?;
+        Some(Member { id, address, node })
+    }
+
+    /// Returns the node of a member.
+    pub(super) fn node(&self, member: MemberId) -> Option<NodeDigest> {
+        Some(self.all.get(&member)?.1)
     }
 
     pub(super) fn ids(&self) -> impl Iterator<Item = MemberId> {
-        self.addresses.keys().copied()
+        self.all.keys().copied()
     }
 
     /// Returns the member at an address.
     pub(super) fn at(&self, address: SocketAddr) -> Option<MemberId> {
-        self.addresses.iter().find(|(_, known)| **known == address).map(|(id, _)| *id)
+        self.all.iter().find(|(_, known)| known.0 == address).map(|(id, _)| *id)
     }
 
     pub(super) fn len(&self) -> usize {
-        self.addresses.len()
+        self.all.len()
     }
 
     /// Returns the member with the shard of a key: `me` if there is no other.
@@ -75,7 +85,8 @@ mod tests {
     fn members(ids: impl IntoIterator<Item = u64>) -> Members {
         let mut members = Members::default();
         for id in ids {
-            members.add(Member { id: MemberId(id), address: SocketAddr::from(([127, 0, 0, 1], 9)) });
+            let (address, node) = (SocketAddr::from(([127, 0, 0, 1], 9)), NodeDigest::of("w"));
+            members.add(Member { id: MemberId(id), address, node });
         }
         members
     }

@@ -1,5 +1,6 @@
 //! Messages between the directories of two workers.
 
+use crate::stage::task_key::provenance_id;
 use pleach_regions::{Digest, RegionIdentity, TaskKey};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -15,6 +16,21 @@ impl fmt::Display for MemberId {
     }
 }
 
+/// The node of a worker: the first 16 bytes of the BLAKE3 digest of the name in its certificate. Members are compared by it,
+/// and a digest has a constant size.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct NodeDigest(pub [u8; 16]);
+
+impl NodeDigest {
+    /// Digests the name in a certificate.
+    #[must_use]
+    pub fn of(name: &str) -> Self {
+        let mut digest = [0; 16];
+        digest.copy_from_slice(&blake3::hash(name.as_bytes()).as_bytes()[..16]);
+        Self(digest)
+    }
+}
+
 /// A worker that takes part in the directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Member {
@@ -22,7 +38,13 @@ pub struct Member {
     pub id: MemberId,
     /// Address for messages and fetches.
     pub address: SocketAddr,
+    /// Its node, as the manager has verified it.
+    pub node: NodeDigest,
 }
+
+/// Number of a claim, assigned by the shard that grants it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct ClaimId(pub u64);
 
 /// A change of the members.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -57,7 +79,24 @@ pub struct TaskRecord {
     pub seconds: f64,
 }
 
+/// Maximum bytes of an output in a record, 1 TiB: far beyond the memory of a worker, and sums of such numbers fit 64 bits.
+const MAX_OUTPUT_BYTES: u64 = 1 << 40;
+
 impl TaskRecord {
+    /// Returns whether a record can be one of this task: each identity is the provenance or the digest of its output, and
+    /// the numbers are in range. Results are cached by identity, so any other one would stand for the output of another task.
+    #[must_use]
+    pub fn is_of(&self, key: &TaskKey) -> bool {
+        let is_named = |(number, output): (usize, &Option<ResultOutput>)| {
+            output.is_none_or(|output| {
+                let ResultOutput { identity, digest, bytes } = output;
+                let is_own = identity.0 == digest.0 || identity == provenance_id(key, number);
+                is_own && bytes <= MAX_OUTPUT_BYTES
+            })
+        };
+        self.seconds.is_finite() && self.seconds >= 0.0 && self.outputs.iter().enumerate().all(is_named)
+    }
+
     /// Returns whether the record has all these outputs.
     #[must_use]
     pub fn has(&self, wanted: &[bool]) -> bool {
@@ -97,8 +136,17 @@ pub enum Request {
         /// The task.
         key: TaskKey,
     },
-    /// The sender has run a task, or has fetched all its known outputs, and can send them.
+    /// The sender has run a task under its claim, and can send the outputs.
     Hold {
+        /// The task.
+        key: TaskKey,
+        /// Its outputs.
+        record: TaskRecord,
+        /// The claim.
+        claim: ClaimId,
+    },
+    /// The sender has the outputs that the entry lists, and can send them too.
+    Replica {
         /// The task.
         key: TaskKey,
         /// Its outputs.
@@ -131,6 +179,7 @@ impl Request {
             Self::LookUp { key, .. }
             | Self::Renew { key }
             | Self::Hold { key, .. }
+            | Self::Replica { key, .. }
             | Self::Abandon { key }
             | Self::Drop { key }
             | Self::Reject { key, .. } => *key,
@@ -145,6 +194,8 @@ pub enum Reply {
     Claimed {
         /// The task.
         key: TaskKey,
+        /// Number of the claim, which announces the result.
+        claim: ClaimId,
     },
     /// Another worker has the claim. [`Found`](Self::Found) or [`Released`](Self::Released) follows.
     Computing {
@@ -172,7 +223,7 @@ impl Reply {
     #[must_use]
     pub fn key(&self) -> TaskKey {
         match self {
-            Self::Claimed { key }
+            Self::Claimed { key, .. }
             | Self::Computing { key }
             | Self::Found { key, .. }
             | Self::Released { key } => *key,

@@ -2,8 +2,11 @@
 //!
 //! All state is soft: a shard that is lost with its worker costs repeated work. The results are with their holders.
 //! A claim ends with its lease, so a claimer that hangs holds up no other worker for longer.
+//!
+//! A result enters an entry under the claim of its announcer only: a claim that has ended, or of another worker, announces
+//! nothing. A worker without a claim can become a further holder of the digests that the entry has.
 
-use super::message::{MemberId, Reply, Request, TaskRecord};
+use super::message::{ClaimId, MemberId, Reply, Request, TaskRecord};
 use pleach_regions::TaskKey;
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
@@ -25,6 +28,7 @@ const MAX_ENTRIES: usize = 1 << 20;
 #[derive(Clone, Copy, Debug)]
 struct Claim {
     by: MemberId,
+    id: ClaimId,
     /// End of the lease.
     until: Duration,
 }
@@ -38,10 +42,26 @@ struct Entry {
     subscribers: BTreeSet<MemberId>,
 }
 
+impl Entry {
+    /// Lists a worker that has `record`, unless it has fewer outputs than the entry: it could not send the others.
+    fn add_holder(&mut self, worker: MemberId, record: &TaskRecord) {
+        let Some(known) = &self.record else { return };
+        let mut outputs = known.outputs.iter().zip(&record.outputs);
+        let has_all = outputs.all(|(known, held)| known.is_none() || held.is_some());
+        if has_all && !self.holders.contains(&worker) && self.holders.len() < MAX_HOLDERS {
+            self.holders.push(worker);
+        }
+    }
+}
+
 /// Result of a message to a shard, besides its replies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Outcome {
     Accepted,
+    /// The worker announces a result without its claim: the claim has ended, is another worker's, or never existed.
+    Unclaimed,
+    /// The record cannot be one of the task.
+    Misnamed,
     /// The worker announces other content than the result has: the operation is not deterministic, or memory is faulty.
     Differs,
 }
@@ -52,6 +72,8 @@ pub(super) struct Shard {
     entries: HashMap<TaskKey, Entry>,
     /// Keys with a claim, to find expired ones.
     claimed: BTreeSet<TaskKey>,
+    /// Claims since the start. The next one gets this number.
+    granted: u64,
     pub(super) replies: Vec<(MemberId, Reply)>,
 }
 
@@ -65,7 +87,8 @@ impl Shard {
                     claim.until = now + LEASE;
                 }
             }
-            Request::Hold { key, record } => return self.hold(from, key, record),
+            Request::Hold { key, record, claim } => return self.hold(from, key, record, claim, now),
+            Request::Replica { key, record } => return self.add_replica(from, &key, &record),
             Request::Abandon { key } => {
                 if self.claimer(&key) == Some(from) {
                     self.release(&key);
@@ -95,57 +118,85 @@ impl Shard {
                 entry.subscribers.insert(from);
                 self.replies.push((from, Reply::Computing { key }));
             }
-            _ => {
-                entry.claim = Some(Claim { by: from, until: now + LEASE });
+            claim => {
+                // A repeated look-up of the claimer gets the claim that it has.
+                let own = claim.filter(|claim| claim.by == from && claim.until > now);
+                let id = own.map_or(ClaimId(self.granted), |claim| claim.id);
+                self.granted += u64::from(own.is_none());
+                entry.claim = Some(Claim { by: from, id, until: now + LEASE });
                 // A worker that runs the task itself waits for no other.
                 entry.subscribers.remove(&from);
                 self.claimed.insert(key);
-                self.replies.push((from, Reply::Claimed { key }));
+                self.replies.push((from, Reply::Claimed { key, claim: id }));
             }
         }
     }
 
-    fn hold(&mut self, from: MemberId, key: TaskKey, record: TaskRecord) -> Outcome {
-        if self.entries.len() >= MAX_ENTRIES && !self.entries.contains_key(&key) {
-            return Outcome::Accepted;
-        }
-        let entry = self.entries.entry(key).or_default();
-        let own_claim = entry.claim.is_some_and(|claim| claim.by == from);
-        let held: Vec<bool> = record.outputs.iter().map(Option::is_some).collect();
-        let is_complete = |known: &TaskRecord| {
-            known.outputs.iter().zip(&held).all(|(output, held)| *held || output.is_none())
+    /// Lists a result that the worker has computed under its claim, and ends the claim.
+    fn hold(
+        &mut self,
+        from: MemberId,
+        key: TaskKey,
+        record: TaskRecord,
+        id: ClaimId,
+        now: Duration,
+    ) -> Outcome {
+        let is_own = |claim: &Claim| claim.by == from && claim.id == id && claim.until > now;
+        let Some(entry) = self.entries.get_mut(&key).filter(|entry| entry.claim.as_ref().is_some_and(is_own))
+        else {
+            return Outcome::Unclaimed;
         };
+        if !record.is_of(&key) {
+            self.release(&key);
+            return Outcome::Misnamed;
+        }
         if let Some(known) = &entry.record
             && !entry.holders.is_empty()
             && !known.agrees_with(&record)
         {
             // The first result stays, because readers may have used it.
-            if own_claim {
-                self.release(&key);
-            }
+            self.release(&key);
             return Outcome::Differs;
         }
         // The claimer ran the task for more outputs than the record has, or the record lost its last holder.
         let replaces = entry.record.as_ref().is_none_or(|known| known.known() < record.known());
         if replaces || entry.holders.is_empty() {
-            entry.record = Some(record);
+            entry.record = Some(record.clone());
             entry.holders.clear();
         }
-        // A worker that kept fewer outputs than the record has cannot send the others.
-        let has_all = entry.record.as_ref().is_none_or(is_complete);
-        if has_all && !entry.holders.contains(&from) && entry.holders.len() < MAX_HOLDERS {
-            entry.holders.push(from);
-        }
-        if own_claim {
-            entry.claim = None;
-            self.claimed.remove(&key);
-        }
+        entry.add_holder(from, &record);
+        entry.claim = None;
+        self.claimed.remove(&key);
         let (record, holders) = (entry.record.clone(), entry.holders.clone());
         for subscriber in std::mem::take(&mut entry.subscribers) {
             let Some(record) = record.clone() else { continue };
             self.replies.push((subscriber, Reply::Found { key, record, holders: holders.clone() }));
         }
+        self.limit(&key);
         Outcome::Accepted
+    }
+
+    /// Lists a further holder of a known result. A result without an entry stays unlisted: its last holder may have evicted
+    /// it while the worker fetched it.
+    fn add_replica(&mut self, from: MemberId, key: &TaskKey, record: &TaskRecord) -> Outcome {
+        let Some(entry) = self.entries.get_mut(key) else { return Outcome::Accepted };
+        let Some(known) = entry.record.as_ref().filter(|_| !entry.holders.is_empty()) else {
+            return Outcome::Accepted;
+        };
+        if !known.agrees_with(record) {
+            return Outcome::Differs;
+        }
+        entry.add_holder(from, record);
+        Outcome::Accepted
+    }
+
+    /// Removes an entry beyond the limit, unless a claim is in it.
+    fn limit(&mut self, key: &TaskKey) {
+        if self.entries.len() > MAX_ENTRIES
+            && self.entries.get(key).is_some_and(|entry| entry.claim.is_none())
+        {
+            self.entries.remove(key);
+        }
     }
 
     /// Ends a claim without a result, and has the waiting workers ask again.

@@ -1,29 +1,30 @@
 //! Single exchanges of messages between three directories.
 
-use crate::records::{address, key, record, record_of};
+use crate::records::{address, key, member, node, record, record_of};
 use pleach_dispatch::directory::{
-    Directory, DirectoryMessage, Effect, Member, MemberChange, MemberId, RECHECK, Reply, Resolution,
+    Directory, DirectoryMessage, Effect, MemberChange, MemberId, RECHECK, RefusalReason, Reply, Resolution,
     TaskRecord,
 };
 use std::time::Duration;
 
-const LONG: Duration = Duration::from_secs(3600);
+pub(crate) const LONG: Duration = Duration::from_secs(3600);
 
 /// Directories that deliver their messages at once, except those that a filter drops.
-struct Group {
-    all: Vec<(MemberId, Option<Directory>)>,
-    now: Duration,
+pub(crate) struct Group {
+    pub(crate) all: Vec<(MemberId, Option<Directory>)>,
+    pub(crate) now: Duration,
     resolved: Vec<(MemberId, Resolution)>,
-    differing: Vec<MemberId>,
+    /// Refused announcements, by their workers. `None` are impersonations.
+    pub(crate) refused: Vec<(u64, Option<RefusalReason>)>,
     /// Whether a message is lost.
-    loses: fn(&DirectoryMessage) -> bool,
+    pub(crate) loses: fn(&DirectoryMessage) -> bool,
 }
 
 impl Group {
-    fn new(members: u64) -> Self {
+    pub(crate) fn new(members: u64) -> Self {
         let all = (1..=members).map(MemberId).map(|id| (id, Some(Directory::new(id)))).collect();
-        let (resolved, differing) = (Vec::new(), Vec::new());
-        let mut group = Self { all, now: Duration::ZERO, resolved, differing, loses: |_| false };
+        let (resolved, refused) = (Vec::new(), Vec::new());
+        let mut group = Self { all, now: Duration::ZERO, resolved, refused, loses: |_| false };
         let ids: Vec<MemberId> = group.all.iter().map(|(id, _)| *id).collect();
         group.change(&MemberChange {
             joined: ids.into_iter().map(member).collect(),
@@ -32,12 +33,12 @@ impl Group {
         group
     }
 
-    fn at(&mut self, id: u64) -> &mut Directory {
+    pub(crate) fn at(&mut self, id: u64) -> &mut Directory {
         let found = self.all.iter_mut().find(|(other, _)| *other == MemberId(id));
         found.and_then(|(_, directory)| directory.as_mut()).expect("the member lives")
     }
 
-    fn change(&mut self, change: &MemberChange) {
+    pub(crate) fn change(&mut self, change: &MemberChange) {
         let now = self.now;
         for (_, directory) in &mut self.all {
             directory.iter_mut().for_each(|directory| directory.handle_members(change, now));
@@ -46,7 +47,7 @@ impl Group {
     }
 
     /// Delivers messages until there are none.
-    fn deliver(&mut self) {
+    pub(crate) fn deliver(&mut self) {
         loop {
             let next = self
                 .all
@@ -59,29 +60,30 @@ impl Group {
                     let now = self.now;
                     let to = self.all.iter_mut().find(|(id, _)| address(*id) == to);
                     if let Some(to) = to.and_then(|(_, directory)| directory.as_mut()) {
-                        to.handle_message(message, now);
+                        to.handle_message(message, node(id), now);
                     }
                 }
                 Effect::Resolved { resolution, .. } => self.resolved.push((id, resolution)),
-                Effect::Differs { member, .. } => self.differing.push(member),
+                Effect::Refused { member, reason, .. } => self.refused.push((member.0, Some(reason))),
+                Effect::Impersonated { member } => self.refused.push((member.0, None)),
             }
         }
     }
 
-    fn look_up(&mut self, id: u64) {
+    pub(crate) fn look_up(&mut self, id: u64) {
         let now = self.now;
         self.at(id).look_up(key(TASK), vec![true], LONG, now);
         self.deliver();
     }
 
-    fn hold(&mut self, id: u64, record: TaskRecord) {
+    pub(crate) fn hold(&mut self, id: u64, record: TaskRecord) {
         let now = self.now;
         self.at(id).hold(key(TASK), record, now);
         self.deliver();
     }
 
     /// Lets time pass in steps of the workers' ticks, for all members but these.
-    fn pass(&mut self, time: Duration, hung: &[u64]) {
+    pub(crate) fn pass(&mut self, time: Duration, hung: &[u64]) {
         let end = self.now + time;
         while self.now < end {
             self.now += crate::network::TICK;
@@ -96,7 +98,7 @@ impl Group {
     }
 
     /// Takes the answers since the last call.
-    fn answers(&mut self) -> Vec<(u64, Resolution)> {
+    pub(crate) fn answers(&mut self) -> Vec<(u64, Resolution)> {
         std::mem::take(&mut self.resolved).into_iter().map(|(id, resolution)| (id.0, resolution)).collect()
     }
 
@@ -107,18 +109,14 @@ impl Group {
     }
 }
 
-const TASK: u64 = 4;
+pub(crate) const TASK: u64 = 4;
 
-fn member(id: MemberId) -> Member {
-    Member { id, address: address(id) }
-}
-
-fn found(record: TaskRecord, holders: &[u64]) -> Resolution {
+pub(crate) fn found(record: TaskRecord, holders: &[u64]) -> Resolution {
     Resolution::Found { record, holders: holders.iter().map(|id| member(MemberId(*id))).collect() }
 }
 
 /// Returns the member with the shard, and two others.
-fn roles(group: &mut Group) -> (u64, u64, u64) {
+pub(crate) fn roles(group: &mut Group) -> (u64, u64, u64) {
     group.look_up(1);
     let owner = group.owner();
     let now = group.now;
@@ -168,8 +166,8 @@ fn notification_before_the_reply_is_not_lost() {
     let found_reply = Reply::Found { key, record: record(TASK), holders };
     let replies =
         |reply| DirectoryMessage { from: MemberId(owner), requests: Vec::new(), replies: vec![reply] };
-    group.at(waiter).handle_message(replies(found_reply), now);
-    group.at(waiter).handle_message(replies(Reply::Computing { key }), now);
+    group.at(waiter).handle_message(replies(found_reply), node(MemberId(owner)), now);
+    group.at(waiter).handle_message(replies(Reply::Computing { key }), node(MemberId(owner)), now);
     group.deliver();
     assert_eq!(group.answers(), [(waiter, found(record(TASK), &[owner]))]);
 }
@@ -240,7 +238,7 @@ fn differing_content_is_reported_and_the_first_is_kept() {
     let (owner, first, second) = roles(&mut group);
     group.hold(first, record(TASK));
     group.hold(second, record_of(TASK, &[Some(99)]));
-    assert_eq!(group.differing, [MemberId(second)]);
+    assert_eq!(group.refused, [(second, Some(RefusalReason::Differs))]);
     group.look_up(owner);
     assert_eq!(group.answers(), [(owner, found(record(TASK), &[first]))]);
     assert_eq!(group.at(owner).stats().differing, 1);
@@ -324,11 +322,11 @@ fn newcomer_that_asks_before_it_is_known_is_answered_at_once_when_it_is() {
         }
     });
     let (task, message) = asked.expect("the first member has a shard");
-    old.handle_message(message, now);
+    old.handle_message(message, node(MemberId(2)), now);
     assert_eq!(old.poll_effect(), None, "the address of the second is unknown");
     old.handle_members(&change(&[2]), now);
     let Some(Effect::Send { message, .. }) = old.poll_effect() else { panic!("no reply") };
-    new.handle_message(message, now);
+    new.handle_message(message, node(MemberId(1)), now);
     let claimed = Effect::Resolved { key: task, resolution: Resolution::Claimed };
     assert_eq!(new.poll_effect(), Some(claimed));
 }

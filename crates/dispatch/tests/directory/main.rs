@@ -2,14 +2,17 @@
 
 mod exchanges;
 mod network;
+mod planting;
 mod records;
 
 use network::{Network, Storm};
 use proptest::prelude::*;
 
-const CALM: Storm = Storm { members: 5, tasks: 30, lost: 0, changes: 0, hangs: 0, stuck: 0, evicted: 0 };
+const CALM: Storm =
+    Storm { members: 5, tasks: 30, lost: 0, changes: 0, hangs: 0, stuck: 0, evicted: 0, planted: 0 };
 
-const WILD: Storm = Storm { members: 6, tasks: 25, lost: 3, changes: 6, hangs: 2, stuck: 5, evicted: 30 };
+const WILD: Storm =
+    Storm { members: 6, tasks: 25, lost: 3, changes: 6, hangs: 2, stuck: 5, evicted: 30, planted: 0 };
 
 /// Runs a seed twice. The order of hash maps differs between the two, and nothing else may.
 fn run_twice(seed: u64, storm: Storm) -> Network {
@@ -50,8 +53,9 @@ proptest! {
         hangs in 0..4_u64,
         stuck in 0..12_u64,
         evicted in 0..60_u64,
+        planted in 0..200_u64,
     ) {
-        run_twice(seed, Storm { members, tasks, lost, changes, hangs, stuck, evicted });
+        run_twice(seed, Storm { members, tasks, lost, changes, hangs, stuck, evicted, planted });
     }
 }
 
@@ -60,6 +64,6 @@ proptest! {
 fn members_change_during_a_hang() {
     run_twice(
         15_319_539_646_501_537_847,
-        Storm { members: 2, tasks: 27, lost: 0, changes: 8, hangs: 2, stuck: 0, evicted: 0 },
+        Storm { members: 2, tasks: 27, lost: 0, changes: 8, hangs: 2, stuck: 0, evicted: 0, planted: 0 },
     );
 }

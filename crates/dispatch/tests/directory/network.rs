@@ -4,10 +4,10 @@
 //! A link between two members delivers in order, as a connection does. Different links do not. The same seed gives the same
 //! log, event by event.
 
-use crate::records::{address, content, key, record};
+use crate::records::{address, content, key, member, record};
 use pleach_dispatch::directory::{
-    Directory, DirectoryMessage, Effect, Member, MemberChange, MemberId, PATIENCE, RECHECK, Resolution,
-    TaskRecord,
+    Directory, DirectoryMessage, Effect, Member, MemberChange, MemberId, PATIENCE, RECHECK, RefusalReason,
+    Resolution, TaskRecord,
 };
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
@@ -40,6 +40,8 @@ pub(crate) struct Storm {
     pub(crate) stuck: u64,
     /// Percentage of results that their holder evicts.
     pub(crate) evicted: u64,
+    /// Messages with results of other content, without a claim or in the name of another member.
+    pub(crate) planted: u64,
 }
 
 /// SplitMix64.
@@ -54,7 +56,7 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    fn below(&mut self, bound: u64) -> u64 {
+    pub(crate) fn below(&mut self, bound: u64) -> u64 {
         self.word() % bound.max(1)
     }
 
@@ -62,15 +64,15 @@ impl Random {
         self.below(100) < percent
     }
 
-    fn millis(&mut self, bound: u64) -> Duration {
+    pub(crate) fn millis(&mut self, bound: u64) -> Duration {
         Duration::from_millis(self.below(bound))
     }
 }
 
 #[derive(Clone, Debug)]
-enum Event {
-    /// A message arrives.
-    Arrives(MemberId, DirectoryMessage),
+pub(crate) enum Event {
+    /// A message arrives, from the node of a member.
+    Arrives(MemberId, MemberId, DirectoryMessage),
     /// The manager's list of members arrives. With `true`, the receiver is new.
     Members(MemberId, MemberChange),
     Tick(MemberId),
@@ -86,6 +88,8 @@ enum Event {
     Departed(MemberId),
     Hang,
     Resume(MemberId),
+    /// A member sends forged messages.
+    Plants,
 }
 
 /// A member's progress with a task.
@@ -100,8 +104,8 @@ enum Progress {
     Has,
 }
 
-struct Node {
-    directory: Directory,
+pub(crate) struct Node {
+    pub(crate) directory: Directory,
     tasks: BTreeMap<u64, Progress>,
     held: BTreeSet<u64>,
     /// Events that wait for the end of a hang.
@@ -110,13 +114,13 @@ struct Node {
 
 /// The simulation.
 pub(crate) struct Network {
-    storm: Storm,
-    random: Random,
+    pub(crate) storm: Storm,
+    pub(crate) random: Random,
     pub(crate) now: Duration,
     queue: BinaryHeap<Reverse<(Duration, u64)>>,
     events: BTreeMap<u64, Event>,
     numbers: u64,
-    nodes: BTreeMap<MemberId, Node>,
+    pub(crate) nodes: BTreeMap<MemberId, Node>,
     /// Members by the manager's list.
     listed: BTreeSet<MemberId>,
     /// Arrival of the last message on each link, and of the manager's last list.
@@ -164,6 +168,7 @@ impl Network {
             let at = network.random.millis(30_000);
             network.at(at, Event::Hang);
         }
+        network.schedule_plants();
         let end = Duration::from_secs(60) + CALM;
         while let Some(Reverse((at, number))) = network.queue.pop().filter(|Reverse((at, _))| *at < end) {
             network.now = at;
@@ -176,13 +181,13 @@ impl Network {
         network
     }
 
-    fn at(&mut self, at: Duration, event: Event) {
+    pub(crate) fn at(&mut self, at: Duration, event: Event) {
         self.numbers += 1;
         self.queue.push(Reverse((at, self.numbers)));
         self.events.insert(self.numbers, event);
     }
 
-    fn after(&mut self, wait: Duration, event: Event) {
+    pub(crate) fn after(&mut self, wait: Duration, event: Event) {
         self.at(self.now + wait, event);
     }
 
@@ -197,11 +202,10 @@ impl Network {
         let directory = Directory::new(id);
         let node = Node { directory, tasks: BTreeMap::new(), held: BTreeSet::new(), hung: None };
         self.nodes.insert(id, node);
-        let change =
-            MemberChange { joined: vec![Member { id, address: address(id) }], ..MemberChange::default() };
+        let change = MemberChange { joined: vec![member(id)], ..MemberChange::default() };
         self.publish(&change);
         self.listed.insert(id);
-        let joined = self.listed.iter().map(|id| Member { id: *id, address: address(*id) }).collect();
+        let joined = self.listed.iter().map(|id| member(*id)).collect();
         self.send_members(id, MemberChange { is_complete: true, joined, left: Vec::new() });
         let wait = self.random.millis(250);
         self.after(wait, Event::Tick(id));
@@ -237,9 +241,10 @@ impl Network {
 
     fn happen(&mut self, event: Event) {
         let to = match &event {
-            Event::Arrives(to, _) | Event::Members(to, _) | Event::Tick(to) => Some(*to),
+            Event::Arrives(to, ..) | Event::Members(to, _) | Event::Tick(to) => Some(*to),
             Event::Wants(to, _) | Event::Ran(to, _) | Event::Evicts(to, _) => Some(*to),
-            Event::Join | Event::Gone(_) | Event::Departed(_) | Event::Hang | Event::Resume(_) => None,
+            Event::Join | Event::Gone(_) | Event::Departed(_) | Event::Hang => None,
+            Event::Resume(_) | Event::Plants => None,
         };
         self.log.push(format!("{:?} {event:?}", self.now));
         let Some(id) = to else { return self.incident(event) };
@@ -254,6 +259,7 @@ impl Network {
     fn incident(&mut self, event: Event) {
         match event {
             Event::Join => self.join(),
+            Event::Plants => self.plant(),
             Event::Gone(_) | Event::Hang if self.nodes.len() < 2 => {}
             Event::Gone(dies) => {
                 let id = self.any();
@@ -289,7 +295,7 @@ impl Network {
         }
     }
 
-    fn any(&mut self) -> MemberId {
+    pub(crate) fn any(&mut self) -> MemberId {
         let number = self.random.below(self.nodes.len() as u64) as usize;
         *self.nodes.keys().nth(number).expect("the number is below the length")
     }
@@ -298,7 +304,9 @@ impl Network {
         let now = self.now;
         let node = self.nodes.get_mut(&id).expect("the receiver lives");
         match event {
-            Event::Arrives(_, message) => node.directory.handle_message(message, now),
+            Event::Arrives(_, sender, message) => {
+                node.directory.handle_message(message, crate::records::node(sender), now);
+            }
             Event::Members(_, change) => {
                 node.directory.handle_members(&change, now);
                 // A changed list repeats look-ups, each with a patience of its own.
@@ -383,7 +391,12 @@ impl Network {
             match effect {
                 Effect::Send { to, message } => self.send(id, to, message),
                 Effect::Resolved { key, resolution } => self.resolved(id, content(key), resolution),
-                Effect::Differs { key, member } => panic!("{member} differs in {key:?}"),
+                Effect::Refused { reason: RefusalReason::Differs, key, member }
+                    if self.storm.planted == 0 =>
+                {
+                    panic!("{member} differs in {key:?}");
+                }
+                Effect::Refused { .. } | Effect::Impersonated { .. } => {}
             }
         }
     }
@@ -402,7 +415,7 @@ impl Network {
             self.disturb(RECHECK);
             return;
         }
-        self.at(at, Event::Arrives(to, message));
+        self.at(at, Event::Arrives(to, from, message));
     }
 
     fn resolved(&mut self, id: MemberId, task: u64, resolution: Resolution) {

@@ -1,6 +1,6 @@
 //! Keys, records and addresses of numbered tasks and members.
 
-use pleach_dispatch::directory::{MemberId, ResultOutput, TaskRecord};
+use pleach_dispatch::directory::{Member, MemberId, NodeDigest, ResultOutput, TaskRecord};
 use pleach_regions::{Digest, RegionIdentity, TaskKey};
 use std::net::{Ipv6Addr, SocketAddr};
 
@@ -37,4 +37,13 @@ pub(crate) fn record_of(task: u64, contents: &[Option<u64>]) -> TaskRecord {
 
 pub(crate) fn address(member: MemberId) -> SocketAddr {
     SocketAddr::from((Ipv6Addr::from(u128::from(member.0)), 1))
+}
+
+/// Returns the node of a member: each has its own.
+pub(crate) fn node(member: MemberId) -> NodeDigest {
+    NodeDigest::of(&format!("w{}", member.0))
+}
+
+pub(crate) fn member(id: MemberId) -> Member {
+    Member { id, address: address(id), node: node(id) }
 }

@@ -141,8 +141,8 @@ impl SharingCluster {
             let users = whole.iter().flat_map(|whole| whole.outputs.iter().flatten());
             users.for_each(|output| node.results.release(&output.identity));
             match whole {
-                Some(whole) if self.options.announces_early => node.directory.hold(*key, whole, now),
-                _ if record.outputs.len() == 1 => node.directory.hold(*key, record, now),
+                Some(whole) if self.options.announces_early => node.directory.hold_replica(*key, whole, now),
+                _ if record.outputs.len() == 1 => node.directory.hold_replica(*key, record, now),
                 _ => {}
             }
         }

@@ -139,7 +139,7 @@ impl SharingCluster {
                     self.resolved(number, lease, node, resolution);
                 }
             }
-            DirectoryEffect::Differs { .. } => {}
+            DirectoryEffect::Refused { .. } | DirectoryEffect::Impersonated { .. } => {}
         }
     }
 

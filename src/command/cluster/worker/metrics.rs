@@ -121,7 +121,15 @@ fn sample_directory(directory: &DirectoryMetrics) {
     }
     of::DIRECTORY_WAITS.with([]).absolute(stats.waited);
     of::DIRECTORY_EXPIRED.with([]).absolute(stats.expired);
-    of::DIRECTORY_REJECTED.with([]).absolute(stats.rejected + stats.differing);
+    of::DIRECTORY_REJECTED.with([]).absolute(stats.rejected);
+    for (cause, count) in [
+        ("claim", stats.unclaimed),
+        ("content", stats.differing),
+        ("identity", stats.misnamed),
+        ("sender", stats.impersonated),
+    ] {
+        of::DIRECTORY_REFUSED.with([cause]).absolute(count);
+    }
     of::DIRECTORY_ENTRIES.with([]).set(number(directory.entries as u64));
     of::DIRECTORY_MEMBERS.with([]).set(number(directory.members as u64));
 }

@@ -1,0 +1,363 @@
+//! A faulty worker in the result directory: it announces results that it has no claim of, or sends other content than it
+//! has announced. The other workers refuse both and compute the tasks themselves, so no result differs.
+
+#[expect(dead_code, reason = "other tests need more of it")]
+#[path = "support/cluster.rs"]
+mod cluster;
+#[path = "support/faulty.rs"]
+mod faulty;
+#[path = "support/outcome.rs"]
+mod outcome;
+#[path = "support/toy.rs"]
+mod toy;
+#[expect(dead_code, reason = "other tests fetch")]
+#[path = "support/worker.rs"]
+mod worker;
+
+use actix::prelude::*;
+use cluster::{Cluster, patient, soon};
+use faulty::{Conduct, Faulty, record};
+use outcome::{Sets, check};
+use pleach_actors::directory::DirectoryMetrics;
+use pleach_actors::exchange::Exchange;
+use pleach_actors::input_files::InputFileStore;
+use pleach_actors::manager::{Connect, ManagerActor, PendingWorker, ServiceHooks, StartPlan, StudyRequest};
+use pleach_actors::storage::{Source, StorageActor};
+use pleach_actors::task::unmetered;
+use pleach_actors::transport::hello::Hello;
+use pleach_actors::transport::identity::Role;
+use pleach_actors::transport::quic::{Peer, Server};
+use pleach_actors::transport::{Link, codec};
+use pleach_actors::worker::{
+    GetWorkerMetrics, InputReader, LinkUp, RemoteSetup, Resources, WorkerActor, WorkerSetup, unmeasured,
+};
+use pleach_cache::PriorResults;
+use pleach_dispatch::PlanId;
+use pleach_dispatch::directory::TaskRecord;
+use pleach_dispatch::message::{InputFile, ToManager, ToWorker};
+use pleach_dispatch::plan::{ExecutionPlan, ReuseScope};
+use pleach_dispatch::stage::task_key::{TaskInputId, key, provenance_id};
+use pleach_dispatch::study::{Study, StudyOutcome};
+use pleach_regions::{DataRegion, TaskKey};
+use pleach_workflow::{Argument, Operation, OperationError, Port, Registry, Value};
+use std::collections::HashMap;
+use std::num::NonZeroU32;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use tokio::sync::mpsc::{Receiver, UnboundedReceiver, unbounded_channel};
+use tokio::sync::oneshot;
+use toy::{Input, Watch, input_key, number, plan, registry};
+
+/// The toy operation, declared to cost more than a look-up.
+struct Costly(Arc<dyn Operation>);
+
+impl Operation for Costly {
+    fn name(&self) -> &'static str {
+        self.0.name()
+    }
+
+    fn version(&self) -> u32 {
+        self.0.version()
+    }
+
+    fn arguments(&self) -> &[Argument] {
+        self.0.arguments()
+    }
+
+    fn inputs(&self) -> &[Port] {
+        self.0.inputs()
+    }
+
+    fn outputs(&self) -> &[Port] {
+        self.0.outputs()
+    }
+
+    fn cost_seconds(&self, _: u64) -> f64 {
+        1.0
+    }
+
+    fn memory_bytes(&self, pixels: u64) -> u64 {
+        self.0.memory_bytes(pixels)
+    }
+
+    fn run(&self, inputs: &[&DataRegion], arguments: &[Value]) -> Result<Vec<DataRegion>, OperationError> {
+        self.0.run(inputs, arguments)
+    }
+}
+
+struct NoFiles;
+
+impl InputReader for NoFiles {
+    fn source(&self, input: &InputFile, _: &Arc<InputFileStore>) -> Arc<dyn Source> {
+        unreachable!("{input:?}")
+    }
+}
+
+struct Worker {
+    actor: Addr<WorkerActor>,
+    watch: Arc<Watch>,
+    /// Receiver of its events and folder of its fetched files, kept open and never read.
+    _rest: (UnboundedReceiver<pleach_actors::worker::WorkerEvent>, tempfile::TempDir),
+}
+
+impl Worker {
+    fn start(cluster: &Cluster, name: &str, incarnation: u64) -> Self {
+        let pool = Arc::new(rayon::ThreadPoolBuilder::new().num_threads(1).build().expect("threads"));
+        let worker::Worker { exchange, ram, ledger } = worker::Worker::new(cluster, name, None);
+        let input: Arc<dyn Source> = Arc::new(Input { value: Ok(1.0), loads: Arc::default() });
+        let storage =
+            StorageActor::new(HashMap::from([(input_key(0), input)]), Arc::clone(&pool), Arc::clone(&ram));
+        let storage = storage.with_exchange(exchange.clone()).start();
+        let folder = tempfile::tempdir().expect("a folder");
+        let (ask, asks) = unbounded_channel();
+        let files = Arc::new(InputFileStore::open(folder.path().join("inputs"), ask).expect("a folder"));
+        let (events, told) = unbounded_channel();
+        let remote = RemoteSetup {
+            incarnation,
+            exchange,
+            opener: Arc::new(NoFiles),
+            files,
+            asks: Some(asks),
+            events,
+            window: 1,
+        };
+        let (operations, watch) = registry();
+        let step = operations.get("toy.step", 1).expect("the operation");
+        let actor = WorkerActor::unconnected(WorkerSetup {
+            resources: Resources {
+                slots: NonZeroU32::MIN,
+                memory_bytes: u64::MAX,
+                active_paths: None,
+                meter: unmetered,
+                process_bytes: unmeasured,
+            },
+            registry: Registry::new([Arc::new(Costly(Arc::clone(step))) as Arc<dyn Operation>]),
+            storage,
+            pool,
+            ram,
+            spill: None,
+            ledger,
+            costs: Arc::default(),
+            prior: PriorResults::default(),
+            peak_bytes: Arc::default(),
+            remote: Some(remote),
+        });
+        Self { actor: actor.start(), watch, _rest: (told, folder) }
+    }
+
+    async fn directory(&self) -> DirectoryMetrics {
+        self.actor.send(GetWorkerMetrics).await.expect("the worker lives").directory
+    }
+}
+
+/// Two sound workers, a faulty one, and their manager.
+struct Group<'a> {
+    cluster: &'a Cluster,
+    manager: Addr<ManagerActor>,
+    server: Server,
+    peers: Receiver<Peer>,
+    workers: Vec<Worker>,
+}
+
+impl<'a> Group<'a> {
+    async fn new(cluster: &'a Cluster) -> Self {
+        let service = ServiceHooks {
+            number: 7,
+            epoch: 1,
+            find_file: Arc::new(|_| None),
+            check_file: Arc::new(|_, _, _| true),
+            clock: cluster.clock(),
+            network: cluster.network.handle().clone(),
+            by_data: true,
+        };
+        let (server, peers) = cluster.listen(cluster.setup());
+        let manager = ManagerActor::for_service(service).start();
+        let mut group = Self { cluster, manager, server, peers, workers: Vec::new() };
+        for (name, incarnation) in [("w1", 1), ("w2", 2)] {
+            let worker = Worker::start(cluster, name, incarnation);
+            let far = group.connect(name).await;
+            worker.actor.do_send(LinkUp { link: Box::new(far.link), incoming: far.incoming });
+            group.workers.push(worker);
+        }
+        group
+    }
+
+    async fn connect(&mut self, name: &str) -> Peer {
+        let connector = self.cluster.connector(name, Role::Worker);
+        let far = soon(connector.connect(self.server.address(), Role::Manager, Hello::default())).await;
+        let near = soon(self.peers.recv()).await.expect("it has come in");
+        self.manager.do_send(Connect {
+            link: Box::new(near.link),
+            incoming: near.incoming,
+            newcomer: PendingWorker {
+                name: name.to_owned(),
+                host: Some(near.address.ip()),
+                regions: Some(near.regions),
+                ..PendingWorker::local()
+            },
+        });
+        far.unwrap_or_else(|refusal| panic!("{name}: {refusal}"))
+    }
+
+    /// Joins a faulty worker that requests no work. Returns it once all three know each other, with its exchange and its
+    /// link to the manager.
+    async fn faulty(&mut self, conduct: Conduct, content: DataRegion) -> (Faulty, Exchange, Peer) {
+        let exchange = worker::Worker::new(self.cluster, "w3", None).exchange;
+        let faulty = Faulty::new(3, &exchange, conduct, content);
+        let mut far = self.connect("w3").await;
+        let port = Some(exchange.address().port());
+        let join = ToManager::Join { slots: 1, incarnation: 3, exchange_port: port, before: None };
+        far.link.send(codec::encode(&join).expect("a message")).expect("the link is there");
+        let mut known = 0;
+        let mut all = pleach_dispatch::directory::MemberChange::default();
+        while known < 3 {
+            let frame = soon(far.incoming.recv()).await.expect("the link is there");
+            if let ToWorker::Members(change) = codec::decode(&frame).expect("a message") {
+                all.joined.extend(change.joined);
+                known = all.joined.len();
+            }
+        }
+        faulty.set_members(all);
+        for worker in &self.workers {
+            while soon(worker.directory()).await.members < 3 {
+                tokio::task::yield_now().await;
+            }
+        }
+        (faulty, exchange, far)
+    }
+
+    /// Executes the study.
+    async fn execute(&self, plan: ExecutionPlan) -> StudyOutcome {
+        let (done, outcome) = oneshot::channel();
+        let study = StudyRequest {
+            study: Study::new(plan).expect("a valid plan"),
+            inputs: HashMap::new(),
+            observer: Box::new(|_| {}),
+            replanner: None,
+            retains_results: false,
+            label: None,
+            done,
+        };
+        let begun = self.manager.send(StartPlan { id: PlanId::first_round(1), study }).await;
+        begun.expect("the manager lives");
+        soon(outcome).await.expect("the manager lives")
+    }
+
+    /// Sums a counter of the sound workers' directories.
+    async fn sum(&self, counter: impl Fn(&DirectoryMetrics) -> u64) -> u64 {
+        let mut sum = 0;
+        for worker in &self.workers {
+            sum += counter(&soon(worker.directory()).await);
+        }
+        sum
+    }
+
+    fn runs(&self) -> usize {
+        self.workers.iter().map(|worker| worker.watch.runs.load(Ordering::SeqCst)).sum()
+    }
+}
+
+fn sets() -> Sets {
+    (0..24).map(|n| (0, [n % 2, n % 4, n % 8, n, n % 3])).collect()
+}
+
+fn shared_plan() -> ExecutionPlan {
+    ExecutionPlan { sharing: ReuseScope::Dataflow, ..plan(&sets(), 4) }
+}
+
+/// Returns the keys of the first stage's tasks, with the values that they compute.
+fn tasks(plan: &ExecutionPlan) -> HashMap<TaskKey, f64> {
+    let mut tasks = HashMap::new();
+    for (_, set) in sets() {
+        let mut read = TaskInputId::Stored(input_key(0));
+        for (level, task) in plan.stages[0].tasks.iter().enumerate() {
+            let task_key = key(task, &[Value::Integer(set[level])], [read].into_iter());
+            let value = set[..=level].iter().fold(1.0, |x, add| 31.0 * x + *add as f64);
+            tasks.insert(task_key, value);
+            read = TaskInputId::Output(provenance_id(&task_key, 0));
+        }
+    }
+    tasks
+}
+
+/// Distinct computations of the study: each runs once if all results are shared.
+fn distinct() -> usize {
+    let prefixes = |levels: usize| {
+        let mut all: Vec<Vec<i64>> = sets().iter().map(|(_, set)| set[..levels].to_vec()).collect();
+        all.sort_unstable();
+        all.dedup();
+        all.len()
+    };
+    (1..=5).map(prefixes).sum()
+}
+
+#[test]
+fn planted_results_are_refused_counted_and_not_used() {
+    let cluster = Cluster::new(patient());
+    System::new().block_on(async {
+        let mut group = Group::new(&cluster).await;
+        // Its announced digest is right for its content, which is wrong for every task.
+        let wrong = number(666.0);
+        let digest = wrong.digest();
+        let (faulty, exchange, _link) = group.faulty(Conduct::Honest, wrong).await;
+        let plan = shared_plan();
+        let planted: Vec<(TaskKey, TaskRecord)> =
+            tasks(&plan).into_keys().map(|key| (key, record(key, &[true], digest))).collect();
+        faulty.plant(&planted);
+        // Two announcements of each task at each of the two others.
+        while group.sum(|directory| directory.stats.unclaimed).await < 4 * planted.len() as u64 {
+            tokio::task::yield_now().await;
+        }
+        assert!(group.sum(|directory| directory.stats.impersonated).await > 0);
+        assert_eq!(group.sum(|directory| directory.entries as u64).await, 0);
+        let outcome = group.execute(plan).await;
+        check(&sets(), &outcome);
+        assert_eq!(faulty.sent(), 0, "no worker asked for a planted result");
+        assert_eq!(group.runs(), distinct());
+        exchange.close().await;
+    });
+}
+
+/// The worker has computed the right digests under its claims, and sends other content.
+#[test]
+fn result_with_other_content_is_computed_again() {
+    let cluster = Cluster::new(patient());
+    System::new().block_on(async {
+        let mut group = Group::new(&cluster).await;
+        let (faulty, exchange, _link) = group.faulty(Conduct::Honest, number(666.0)).await;
+        let plan = shared_plan();
+        let claimed: Vec<(TaskKey, TaskRecord)> = tasks(&plan)
+            .into_iter()
+            .map(|(key, value)| (key, record(key, &[true], number(value).digest())))
+            .collect();
+        let count = claimed.len();
+        faulty.claim(claimed);
+        while faulty.announced() < count {
+            tokio::task::yield_now().await;
+        }
+        let outcome = group.execute(plan).await;
+        check(&sets(), &outcome);
+        let rejected = group.sum(|directory| directory.stats.rejected).await;
+        assert!(rejected > 0 && faulty.sent() > 0, "{rejected} rejected, {} sent", faulty.sent());
+        // Each of the stage's six buckets asks for an output once.
+        assert!(faulty.sent() <= 6 * count, "{} requests, {count} results", faulty.sent());
+        assert!(group.runs() <= 2 * distinct(), "{} runs", group.runs());
+        exchange.close().await;
+    });
+}
+
+/// The shard of a third of the tasks lists itself as holder, whatever it is told.
+#[test]
+fn study_completes_with_a_shard_that_lists_wrong_results() {
+    let cluster = Cluster::new(patient());
+    System::new().block_on(async {
+        let mut group = Group::new(&cluster).await;
+        let (faulty, exchange, _link) = group.faulty(Conduct::ListsItself, number(666.0)).await;
+        let outcome = group.execute(shared_plan()).await;
+        check(&sets(), &outcome);
+        assert!(!faulty.asked().is_empty() && faulty.sent() > 0);
+        // Each of the six buckets of both stages asks for an output once.
+        assert!(faulty.sent() <= 6 * distinct(), "{} requests", faulty.sent());
+        exchange.close().await;
+    });
+}
