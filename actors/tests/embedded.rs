@@ -128,7 +128,7 @@ fn a_failing_task_takes_its_descendants_and_nothing_else() {
         assert_eq!(failure.origin, InstanceId(1));
         assert_eq!((failure.cause.at.as_str(), failure.cause.cause.as_str()), ("a1", cause));
         for (id, set) in [(3, &sets[0]), (5, &sets[2])] {
-            let value = outcome.results.get(InstanceId(id)).unwrap()[0].get("x");
+            let value = outcome.results.get(InstanceId(id)).expect("results")[0].get("x");
             assert_eq!(value, Some(expected(1.0, &set.1)));
         }
         assert_eq!(ran.finished.retained_bytes, 0);
@@ -208,7 +208,7 @@ proptest! {
         let outcome = ran.finished.outcome;
         prop_assert!(outcome.failures.is_empty());
         for (id, (tile, set)) in sets.iter().enumerate() {
-            let result = outcome.results.get(InstanceId((sets.len() + id) as u32)).unwrap()[0].get("x");
+            let result = outcome.results.get(InstanceId((sets.len() + id) as u32)).expect("results")[0].get("x");
             prop_assert_eq!(result, Some(expected((tile + 1) as f64, set)));
         }
         prop_assert_eq!(ran.watch.runs.load(Ordering::SeqCst), tasks(&sets, bucket));

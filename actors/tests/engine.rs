@@ -213,7 +213,8 @@ fn from_before(finished: &PlanOutcome) -> u64 {
 
 fn is_right(finished: &PlanOutcome) {
     for (id, (tile, set)) in SETS.iter().enumerate() {
-        let result = finished.outcome.results.get(InstanceId((SETS.len() + id) as u32)).unwrap()[0].get("x");
+        let result =
+            finished.outcome.results.get(InstanceId((SETS.len() + id) as u32)).expect("results")[0].get("x");
         assert_eq!(result, Some(expected((tile + 1) as f64, set)));
     }
     assert_eq!((finished.retained_bytes, finished.outcome.stopped), (0, false));

@@ -248,7 +248,7 @@ fn execute(
 fn check_results(sets: &[(i64, i64)], outcome: &StudyOutcome) {
     assert!(outcome.failures.is_empty(), "{:?}", outcome.failures);
     for (number, (a, b)) in (0u32..).zip(sets) {
-        let result = outcome.results.get(InstanceId(number)).unwrap()[0].get("x");
+        let result = outcome.results.get(InstanceId(number)).expect("results")[0].get("x");
         assert_eq!(result, Some(oracle(*a, *b).0), "parameter set {a}, {b} of {sets:?}");
     }
 }

@@ -12,7 +12,7 @@ pub(crate) fn check(sets: &Sets, outcome: &StudyOutcome) {
     assert!(outcome.failures.is_empty(), "{:?}", outcome.failures);
     assert_eq!(outcome.finished, 2 * sets.len());
     for (id, (_, set)) in sets.iter().enumerate() {
-        let result = outcome.results.get(InstanceId((sets.len() + id) as u32)).unwrap()[0].get("x");
+        let result = outcome.results.get(InstanceId((sets.len() + id) as u32)).expect("results")[0].get("x");
         assert_eq!(result, Some(expected(1.0, set)));
     }
 }
