@@ -229,9 +229,9 @@ pub fn execute<E: Executor>(
     // Moved, because the executor owns the plan, and a clone would double the memory of a large one.
     let plan = std::mem::take(&mut planned.plan);
     let counts = TaskCounts::new(&plan, &finished, &known).map_err(ExecutionError::Defect)?;
-    let (first_runs, runs_of) = runs(prepared, planned, plan.instances.len());
+    let (first_runs, shared_runs) = runs(prepared, planned, plan.instances.len());
     let mark = Mark::in_folder(session.folder.path());
-    let progress = Progress::new(display, totals(prepared, &counts, runs_of), executor.ledger(), mark);
+    let progress = Progress::new(display, totals(prepared, &counts, shared_runs), executor.ledger(), mark);
     progress.count_journaled(known.runs());
     follow(progress.clone());
 
@@ -280,8 +280,8 @@ pub fn execute<E: Executor>(
     })
 }
 
-/// Returns the totals of the progress. `runs_of` are the runs that share an instance.
-fn totals(prepared: &PreparedStudy, counts: &TaskCounts, runs_of: HashMap<Run, Vec<Run>>) -> Totals {
+/// Returns the totals of the progress. `shared_runs` is the second table of [`runs`].
+fn totals(prepared: &PreparedStudy, counts: &TaskCounts, shared_runs: HashMap<Run, Vec<Run>>) -> Totals {
     Totals {
         evaluations: prepared.design.evaluations.len(),
         tiles: prepared.study.tiles.len(),
@@ -290,7 +290,7 @@ fn totals(prepared: &PreparedStudy, counts: &TaskCounts, runs_of: HashMap<Run, V
         tasks_a_run: prepared.study.workflow.stages.iter().map(|stage| stage.tasks.len() as u64).sum(),
         shared_in_buckets: counts.shared_in_buckets,
         recalled: counts.recalled,
-        runs_of,
+        shared_runs,
         remaining_work: counts.remaining_work(prepared),
     }
 }
@@ -341,7 +341,7 @@ fn observer(
 }
 
 /// Returns two tables. The first has, for each of the plan's `instances` that gives a response, the first run that
-/// needs it. The second maps that run to all runs of evaluations with the same response.
+/// needs it. The second maps that run to the further runs of evaluations with the same response.
 fn runs(
     prepared: &PreparedStudy,
     planned: &PlannedStudy,
@@ -349,17 +349,15 @@ fn runs(
 ) -> (Vec<Option<Run>>, HashMap<Run, Vec<Run>>) {
     let stage = prepared.study.workflow.response.stage;
     let first = usize::from(!prepared.defaults_run());
-    let (mut first_runs, mut runs_of) = (vec![None; instances], HashMap::new());
+    let (mut first_runs, mut shared_runs) = (vec![None; instances], HashMap::<Run, Vec<Run>>::new());
     for evaluation in first..=prepared.design.evaluations.len() {
         for tile in 0..prepared.study.tiles.len() {
             let instance = planned.instance(evaluation, tile, stage);
             let run = *first_runs[instance.index()].get_or_insert_with(|| planned.first_run(instance));
-            let runs: &mut Vec<Run> = runs_of.entry(run).or_default();
-            // Evaluation 0 is the baseline or the reference and does not count as an evaluation.
-            if evaluation > 0 {
-                runs.push((evaluation, tile));
+            if (evaluation, tile) != run {
+                shared_runs.entry(run).or_default().push((evaluation, tile));
             }
         }
     }
-    (first_runs, runs_of)
+    (first_runs, shared_runs)
 }

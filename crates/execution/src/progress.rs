@@ -31,8 +31,8 @@ pub(crate) struct Totals {
     pub(crate) shared_in_buckets: u64,
     /// Tasks saved by the task cache. Not in `tasks`.
     pub(crate) recalled: u64,
-    /// Runs that share an instance, by the run that represents it.
-    pub(crate) runs_of: HashMap<Run, Vec<Run>>,
+    /// Further runs that share an instance, by the run that represents it.
+    pub(crate) shared_runs: HashMap<Run, Vec<Run>>,
     /// Remaining tasks with their predicted times.
     pub(crate) remaining_work: RemainingWork,
 }
@@ -243,7 +243,9 @@ impl Progress {
 
 impl State {
     fn count(&mut self, run: Run, failed: bool) {
-        for &(evaluation, _) in self.totals.runs_of.get(&run).into_iter().flatten() {
+        let shared = self.totals.shared_runs.get(&run).into_iter().flatten();
+        // Evaluation 0 is the baseline or the reference and does not count as an evaluation.
+        for &(evaluation, _) in [run].iter().chain(shared).filter(|(evaluation, _)| *evaluation > 0) {
             self.runs += 1;
             self.failed += usize::from(failed);
             self.open[evaluation] -= 1;
@@ -307,19 +309,14 @@ mod tests {
 
     /// Two evaluations on two tiles, with three tasks per run. Both share one instance on the second tile.
     fn progress() -> Progress {
-        let runs_of = HashMap::from([
-            ((0, 0), Vec::new()),
-            ((1, 0), vec![(1, 0)]),
-            ((2, 0), vec![(2, 0)]),
-            ((1, 1), vec![(1, 1), (2, 1)]),
-        ]);
+        let shared_runs = HashMap::from([((1, 1), vec![(2, 1)])]);
         let remaining_work = RemainingWork::new([((0, 0), 9, 2.0)]);
         let totals = Totals {
             evaluations: 2,
             tiles: 2,
             tasks: 9,
             tasks_a_run: 3,
-            runs_of,
+            shared_runs,
             remaining_work,
             ..Totals::default()
         };

@@ -122,7 +122,10 @@ impl Header {
 
     /// Returns the header as the first line of a journal.
     pub fn line(&self) -> String {
-        line(self)
+        let mut line = Vec::new();
+        append_line(self, &mut line);
+        // JSON and hexadecimal digits.
+        String::from_utf8(line).unwrap_or_default()
     }
 
     /// Checks that this study may continue a journal with the header `found`.
@@ -140,10 +143,10 @@ impl Header {
 }
 
 impl JournaledResponse {
-    /// Returns the response as a line of a journal.
-    pub(crate) fn line(&self) -> String {
+    /// Appends the response as a line of a journal.
+    pub(crate) fn append_line(&self, to: &mut Vec<u8>) {
         let results = Tables(&self.results);
-        line(&Written { evaluation: self.evaluation, tile: self.tile, results })
+        append_line(&Written { evaluation: self.evaluation, tile: self.tile, results }, to);
     }
 
     fn of(line: Line) -> Option<Self> {
@@ -157,14 +160,19 @@ impl JournaledResponse {
     }
 }
 
-fn checksum(text: &str) -> String {
-    blake3::hash(text.as_bytes()).to_hex()[..CHECKSUM_DIGITS].to_owned()
+/// Returns the checksum of a line's content, as the first digits of the text.
+fn checksum(content: &[u8]) -> impl AsRef<str> + use<> {
+    blake3::hash(content).to_hex()
 }
 
-fn line(content: &impl Serialize) -> String {
-    // Serialization of strings, integers and lists of them cannot fail.
-    let text = serde_json::to_string(content).unwrap_or_default();
-    format!("{} {text}\n", checksum(&text))
+fn append_line(content: &impl Serialize, to: &mut Vec<u8>) {
+    let start = to.len();
+    to.extend_from_slice(&[b' '; CHECKSUM_DIGITS + 1]);
+    // Serialization of strings, integers and lists of them into memory cannot fail.
+    serde_json::to_writer(&mut *to, content).unwrap_or_default();
+    let sum = checksum(&to[start + CHECKSUM_DIGITS + 1..]);
+    to[start..start + CHECKSUM_DIGITS].copy_from_slice(&sum.as_ref().as_bytes()[..CHECKSUM_DIGITS]);
+    to.push(b'\n');
 }
 
 /// Returns the content of a line without its newline. `None` if its checksum does not match.
@@ -172,7 +180,7 @@ fn content(line: &[u8]) -> Option<&str> {
     let line = std::str::from_utf8(line).ok()?;
     let (sum, text) = line.split_at_checked(CHECKSUM_DIGITS)?;
     let text = text.strip_prefix(' ')?;
-    (checksum(text) == sum).then_some(text)
+    (checksum(text.as_bytes()).as_ref()[..CHECKSUM_DIGITS] == *sum).then_some(text)
 }
 
 /// Returns whether the first line of a journal is intact.
@@ -243,6 +251,12 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    fn line(known: &JournaledResponse) -> String {
+        let mut line = Vec::new();
+        known.append_line(&mut line);
+        String::from_utf8(line).unwrap()
+    }
+
     fn header() -> Header {
         Header::new(&[("seed", "1".to_owned()), ("tiles", "a".to_owned())])
     }
@@ -266,7 +280,7 @@ mod tests {
     proptest! {
         #[test]
         fn journal_records_round_trip(known in prop::collection::vec(known(), 0..20)) {
-            let text = header().line() + &known.iter().map(JournaledResponse::line).collect::<String>();
+            let text = header().line() + &known.iter().map(line).collect::<String>();
             let read = read(text.as_bytes(), &header()).unwrap();
             prop_assert_eq!(bits(&read.known), bits(&known));
             prop_assert_eq!((read.good_bytes, read.bad_bytes), (text.len() as u64, 0));
@@ -280,7 +294,7 @@ mod tests {
             change in 0u8..=255,
         ) {
             let head = header().line();
-            let lines: Vec<String> = known.iter().map(JournaledResponse::line).collect();
+            let lines: Vec<String> = known.iter().map(line).collect();
             let mut bytes = (head.clone() + &lines.concat()).into_bytes();
             let at = head.len() + at.index(bytes.len() - head.len());
             match change {

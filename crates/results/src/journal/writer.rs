@@ -100,7 +100,7 @@ fn write(
 ) -> Result<(), WriterError> {
     let (commit, records) = (JOURNAL_COMMIT.with([]), JOURNAL_RECORDS.with([]));
     let mut synced: Option<Instant> = None;
-    let mut open = true;
+    let (mut open, mut lines) = (true, Vec::new());
     // Responses appended, on disk and acknowledged.
     let (mut appended, mut durable, mut acknowledged) = (0u64, 0u64, 0u64);
     while open && let Ok(Some(first)) = incoming.recv() {
@@ -118,12 +118,17 @@ fn write(
                 }
             }
         }
-        let lines: String = group.iter().map(JournaledResponse::line).collect();
+        lines.clear();
+        group.iter().for_each(|known| known.append_line(&mut lines));
         let begun = Instant::now();
-        debug_assert_eq!(lines.lines().count(), group.len(), "each response is one line");
+        debug_assert_eq!(
+            lines.iter().filter(|byte| **byte == b'\n').count(),
+            group.len(),
+            "each response is one line"
+        );
         assert!(durable == appended, "{appended} responses were appended before, {durable} are on disk");
         // An error ends the thread: readers ignore all lines behind a torn one, so no further line may follow.
-        medium.append(lines.as_bytes())?;
+        medium.append(&lines)?;
         appended += group.len() as u64;
         medium.sync()?;
         durable = appended;
