@@ -37,12 +37,17 @@ use tracing::{info, warn};
 /// Threads for network I/O.
 const NETWORK_THREADS: usize = 2;
 
+/// Limit of large blocks that are live or kept for reuse. A manager fills large tables once, and recycled blocks would be
+/// memory that it does not use.
+const RECYCLED_BYTES: u64 = 64 << 20;
+
 /// Grace period for workers to reattach: their maximum reconnect delay of 2 s, and a margin of 0.5 s.
 const COMING_BACK: Duration = Duration::from_millis(2500);
 
 /// Runs the command.
 pub(in crate::command) fn execute(args: &ManagerProcessArgs) -> CommandResult {
     log::start(args.log_format)?;
+    pleach_pages::set_limit_bytes(RECYCLED_BYTES);
     let mut interrupt = Interrupt::listen()?;
     let pools = args.pools.as_deref().map(Pools::read).transpose().map_err(CommandError::input)?;
     let pods = args.pod_deletion_cost.then(|| Pods::of_account(&args.service_account)).transpose();
