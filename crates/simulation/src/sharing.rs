@@ -14,6 +14,7 @@ mod nuclei;
 mod results;
 mod stage;
 mod study;
+mod withdrawal;
 
 use crate::event_queue::EventQueue;
 use crate::random::Random;
@@ -43,6 +44,8 @@ pub struct SharingOptions {
     pub waiting_buckets: usize,
     /// With at most this number of open tasks in a bucket, the longest path is first.
     pub tail_tasks: usize,
+    /// Whether workers continue instances of each other with longer paths, near the end.
+    pub steals_paths: bool,
     /// Range of a message's one-way latency in microseconds.
     pub latency_us: (u64, u64),
     /// Bytes per second that a worker sends, and that it receives.
@@ -72,6 +75,7 @@ impl SharingOptions {
             takes_others: true,
             waiting_buckets: 1,
             tail_tasks: TAIL_TASKS,
+            steals_paths: true,
             latency_us: (100, 1000),
             bytes_per_second: 1.25e9,
             result_bytes: u64::MAX,
@@ -116,6 +120,9 @@ pub struct SharingStats {
 #[derive(Debug)]
 enum WorkerMessage {
     Request(u32, Option<u32>),
+    /// The path of the next task.
+    Query(Duration),
+    Spare(LeaseId, Vec<InstanceId>, Duration),
     Call(u64),
     Done(LeaseId, InstanceId, Vec<TaskReport>),
     Back(LeaseId, Vec<InstanceId>),
@@ -125,7 +132,8 @@ enum WorkerMessage {
 enum ManagerMessage {
     Assign(LeaseId, Box<pleach_dispatch::message::BucketWork>, bool),
     Revoke(LeaseId),
-    Share(LeaseId),
+    Share(LeaseId, Duration),
+    QueryAnswer(bool),
     SyncAck(u64),
     Members(MemberChange),
     Introduce,
@@ -203,7 +211,7 @@ impl SharingCluster {
     #[must_use]
     pub fn new(study: SharedStudy, options: SharingOptions) -> Self {
         let plan = study.plan(options.workers);
-        let nodes: Vec<Node> = (0..options.workers).map(Node::new).collect();
+        let nodes: Vec<Node> = (0..options.workers).map(|number| Node::new(number, &options)).collect();
         let mut cluster = Self {
             by_member: nodes.iter().enumerate().map(|(number, node)| (node.id, number)).collect(),
             by_worker: BTreeMap::new(),

@@ -100,7 +100,7 @@ impl Manager {
     }
 
     /// Picks a worker's next bucket. `None` while the worker runs an isolated instance, or is reserved and not empty.
-    fn choose(&self, worker: WorkerId, after: Option<usize>) -> Option<(PlanId, BucketId)> {
+    pub(super) fn choose(&self, worker: WorkerId, after: Option<usize>) -> Option<(PlanId, BucketId)> {
         let member = self.members.get(worker)?;
         if self.studies.values().any(|study| study.runs_isolated(worker)) {
             return None;
@@ -154,7 +154,7 @@ impl Manager {
         self.studies.get(&id).map_or(0, |study| study.plan().needs.with_spill(spill_bytes))
     }
 
-    fn grant(&mut self, worker: WorkerId, id: PlanId, bucket: BucketId, later: bool) {
+    pub(super) fn grant(&mut self, worker: WorkerId, id: PlanId, bucket: BucketId, later: bool) {
         let lease = self.next_lease();
         let most = self.max_instances(worker, id, bucket);
         let Some(study) = self.studies.get_mut(&id) else { return };

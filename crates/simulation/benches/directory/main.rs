@@ -50,6 +50,8 @@ enum Kind {
     Off,
     /// One look-up at a time, depth-first, fetched outputs announced after the run.
     First,
+    /// Without instances of other workers before last tasks.
+    NoPaths,
     /// With the options of [`SharingOptions::new`].
     Present,
     /// The same, with transfers that take no time.
@@ -61,6 +63,7 @@ impl Kind {
         match self {
             Self::Off => "off",
             Self::First => "on, one look-up at a time, depth-first",
+            Self::NoPaths => "on, without other workers' longer paths",
             Self::Present => "on",
             Self::Fast => "on, transfers take no time",
         }
@@ -78,6 +81,7 @@ impl Kind {
                 waiting_buckets: usize::MAX,
                 ..new
             },
+            Self::NoPaths => SharingOptions { steals_paths: false, ..new },
             Self::Present => new,
             Self::Fast => SharingOptions { bytes_per_second: 1e15, ..new },
         }
@@ -149,9 +153,13 @@ fn targets(asked: &[usize]) {
     for (workers, dataflow, value) in TARGETS.iter().filter(|target| asked.contains(&target.0)) {
         for (scope, target) in [(ReuseScope::Dataflow, dataflow), (ReuseScope::Value, value)] {
             let [without, with] = *target;
-            for (kind, target) in
-                [(Kind::Off, without), (Kind::First, with), (Kind::Present, with), (Kind::Fast, with)]
-            {
+            for (kind, target) in [
+                (Kind::Off, without),
+                (Kind::First, with),
+                (Kind::NoPaths, with),
+                (Kind::Present, with),
+                (Kind::Fast, with),
+            ] {
                 let begun = Instant::now();
                 let cells = cells(scope, |seed, _| kind.options(*workers, seed));
                 row(&line(*workers, scope, kind, target, &cells, begun));

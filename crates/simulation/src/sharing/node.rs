@@ -1,5 +1,6 @@
 //! State of a simulated worker.
 
+use super::SharingOptions;
 use super::results::Results;
 use pleach_dispatch::directory::{Directory, Member, MemberId, ResultOutput, TaskRecord};
 use pleach_dispatch::memory_model::{BucketDemand, MemoryBudget};
@@ -89,14 +90,16 @@ pub(super) struct Node {
 }
 
 impl Node {
-    pub(super) fn new(number: usize) -> Self {
+    pub(super) fn new(number: usize, options: &SharingOptions) -> Self {
         // Spread over the whole range, as incarnations are random.
         let id = MemberId((number as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        let worker = Worker::new(1, MemoryBudget::UNLIMITED);
+        let max_tasks = if options.steals_paths { options.tail_tasks as u32 } else { 0 };
         Self {
             id,
             up: true,
             member: None,
-            worker: Worker::new(1, MemoryBudget::UNLIMITED),
+            worker: worker.with_tail(max_tasks),
             directory: Directory::new(id),
             buckets: BTreeMap::new(),
             results: Results::default(),

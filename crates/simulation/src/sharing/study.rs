@@ -193,6 +193,7 @@ impl SharedStudy {
             stages: vec![self.stage.clone()],
             instances,
             buckets,
+            ranks: vec![self.cost().critical_seconds as f32; self.rows.len()],
             sharing: self.scope,
             ..ExecutionPlan::default()
         }
