@@ -24,7 +24,7 @@ use pleach_dispatch::directory::{DirectoryMessage, Member, MemberChange, MemberI
 use pleach_dispatch::message::TaskReport;
 use pleach_dispatch::stage::OutputId;
 use pleach_dispatch::{InstanceId, LeaseId, PlanId};
-use pleach_regions::TaskKey;
+use pleach_regions::{RegionIdentity, TaskKey};
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 pub use study::{SharedStudy, SharedTask, StudyCost};
@@ -57,6 +57,8 @@ pub struct SharingOptions {
     /// Whether fetched outputs are announced before the task that reads them has run, and those of tasks with several
     /// outputs as well.
     pub announces_early: bool,
+    /// Whether receivers of an output send it on to others that wait for its holder.
+    pub broadcasts: bool,
     /// Records all events.
     pub logged: bool,
 }
@@ -81,6 +83,7 @@ impl SharingOptions {
             result_bytes: u64::MAX,
             lost: None,
             announces_early: true,
+            broadcasts: true,
             logged: false,
         }
     }
@@ -161,6 +164,12 @@ enum Due {
         job: u64,
         output: OutputId,
         is_there: bool,
+    },
+    /// A holder has sent an output.
+    Sent {
+        holder: usize,
+        identity: RegionIdentity,
+        to: usize,
     },
     Ran(usize, u64),
     Kill(usize),
@@ -346,6 +355,7 @@ impl SharingCluster {
                 self.follow(node);
             }
             Due::Asked { node, job, output, holders } => self.asked(node, job, output, holders),
+            Due::Sent { holder, identity, to } if is_up(self, holder) => self.sent(holder, identity, to),
             Due::Fetched { node, job, output, is_there } if is_up(self, node) => {
                 self.fetched(node, job, output, is_there);
                 self.follow(node);
@@ -357,6 +367,7 @@ impl SharingCluster {
             Due::Kill(node) => {
                 self.note_activity(node);
                 self.nodes[node].up = false;
+                self.end_sends(node);
                 self.at(self.now_us + MISSED_US, Due::Missed(node));
             }
             Due::Missed(node) => self.missed(node)?,

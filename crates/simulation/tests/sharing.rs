@@ -81,6 +81,16 @@ fn longer_paths_of_other_workers_precede_last_tasks() {
     }
 }
 
+#[test]
+fn receivers_send_the_outputs_of_first_tasks_on() {
+    let study = study(992, ReuseScope::Value, SECONDS);
+    let all = run(&study, SharingOptions::new(1024, 500));
+    let one = run(&study, SharingOptions { broadcasts: false, ..SharingOptions::new(1024, 500) });
+    assert!(all.makespan_seconds < 0.95 * one.makespan_seconds, "{all:?} {one:?}");
+    assert!(all.makespan_seconds < 1.06 * study.cost().critical_seconds, "{}", all.makespan_seconds);
+    assert_eq!(all.repeated, 0);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
@@ -99,6 +109,7 @@ proptest! {
         takes_others in any::<bool>(),
         announces_early in any::<bool>(),
         steals_paths in any::<bool>(),
+        broadcasts in any::<bool>(),
     ) {
         let scope = if is_value { ReuseScope::Value } else { ReuseScope::Dataflow };
         let study = study(rows, scope, if is_short { SHORT } else { SECONDS });
@@ -111,6 +122,7 @@ proptest! {
             takes_others,
             announces_early,
             steals_paths,
+            broadcasts,
             logged: true,
             ..SharingOptions::new(workers, seed)
         };

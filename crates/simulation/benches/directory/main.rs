@@ -78,10 +78,11 @@ impl Kind {
                 takes_others: false,
                 tail_tasks: 0,
                 announces_early: false,
+                broadcasts: false,
                 waiting_buckets: usize::MAX,
                 ..new
             },
-            Self::NoPaths => SharingOptions { steals_paths: false, ..new },
+            Self::NoPaths => SharingOptions { steals_paths: false, broadcasts: false, ..new },
             Self::Present => new,
             Self::Fast => SharingOptions { bytes_per_second: 1e15, ..new },
         }

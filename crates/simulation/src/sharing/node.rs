@@ -1,11 +1,13 @@
 //! State of a simulated worker.
 
 use super::SharingOptions;
+use super::fetch::Receiver;
 use super::results::Results;
 use pleach_dispatch::directory::{Directory, Member, MemberId, ResultOutput, TaskRecord};
 use pleach_dispatch::memory_model::{BucketDemand, MemoryBudget};
 use pleach_dispatch::message::TaskReport;
 use pleach_dispatch::stage::{BucketExecution, NodeId, OutputId, TaskRequest};
+use pleach_dispatch::storage::broadcast::Broadcasts;
 use pleach_dispatch::worker::Worker;
 use pleach_dispatch::{LeaseId, SlotId, WorkerId};
 use pleach_regions::{RegionIdentity, TaskKey};
@@ -83,6 +85,7 @@ pub(super) struct Node {
     /// The task of each look-up.
     pub(super) looked_up: HashMap<TaskKey, (LeaseId, NodeId)>,
     pub(super) jobs: BTreeMap<u64, Job>,
+    pub(super) broadcasts: Broadcasts<RegionIdentity, Receiver>,
     /// When its network interface is free to send, and to receive.
     pub(super) sends_until: u64,
     pub(super) receives_until: u64,
@@ -106,6 +109,7 @@ impl Node {
             local: VecDeque::new(),
             looked_up: HashMap::new(),
             jobs: BTreeMap::new(),
+            broadcasts: Broadcasts::default(),
             sends_until: 0,
             receives_until: 0,
             activity: (Activity::NoWork, 0),
