@@ -30,8 +30,7 @@ impl Worker {
 
     /// Handles the manager's answer to [`Effect::Query`], after the bucket that it has granted.
     pub fn handle_query_answer(&mut self, found: bool) {
-        self.tail.end_query(found);
-        if !found {
+        if self.tail.end_query(found) && !found {
             self.requests.record_answer(false);
         }
         self.balance();

@@ -64,11 +64,13 @@ impl Tail {
         is_new
     }
 
-    /// Records the answer of the manager. Ignores one that comes too late.
-    pub(crate) fn end_query(&mut self, found: bool) {
-        if self.is_open() {
+    /// Records the answer of the manager. Returns whether it was expected: it may come too late.
+    pub(crate) fn end_query(&mut self, found: bool) -> bool {
+        let is_open = self.is_open();
+        if is_open {
             self.query = if found { Query::None } else { Query::Refused };
         }
+        is_open
     }
 
     /// Lets the next last task be preceded by a query again.
