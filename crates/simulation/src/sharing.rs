@@ -34,6 +34,8 @@ pub use study::{SharedStudy, SharedTask, StudyCost};
 pub struct SharingOptions {
     /// Workers of one slot.
     pub workers: usize,
+    /// Planned ranges of instances for each worker.
+    pub ranges: usize,
     /// Seed of latencies.
     pub seed: u64,
     /// Whether workers share results through the directory.
@@ -72,6 +74,7 @@ impl SharingOptions {
     pub fn new(workers: usize, seed: u64) -> Self {
         Self {
             workers,
+            ranges: 1,
             seed,
             shared: true,
             takes_others: true,
@@ -100,6 +103,8 @@ pub struct SharingStats {
     pub runs: u64,
     /// Runs of tasks that had run before, by key.
     pub repeated: u64,
+    /// Seconds of these runs.
+    pub repeated_seconds: f64,
     /// Bytes fetched from other workers.
     pub bytes_moved: u64,
     /// Look-ups in the directory.
@@ -219,7 +224,7 @@ impl SharingCluster {
     /// Never, except if the manager is not able to begin.
     #[must_use]
     pub fn new(study: SharedStudy, options: SharingOptions) -> Self {
-        let plan = study.plan(options.workers);
+        let plan = study.plan(options.ranges * options.workers);
         let nodes: Vec<Node> = (0..options.workers).map(|number| Node::new(number, &options)).collect();
         let mut cluster = Self {
             by_member: nodes.iter().enumerate().map(|(number, node)| (node.id, number)).collect(),

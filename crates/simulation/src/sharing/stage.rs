@@ -10,7 +10,7 @@ use pleach_dispatch::message::BucketWork;
 use pleach_dispatch::stage::task_key::{self, TaskInputId, provenance_id};
 use pleach_dispatch::stage::{BucketExecution, Effect, InputLocation, NodeId, OutputId, TaskRequest};
 use pleach_dispatch::{LeaseId, SlotId, worker};
-use pleach_regions::{Digest, RegionIdentity, RegionKey, TaskKey};
+use pleach_regions::{Digest, RegionIdentity, TaskKey};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -192,8 +192,8 @@ impl SharingCluster {
         let mut reads = Vec::new();
         for input in &call.inputs {
             reads.push(match input {
-                InputLocation::Stage { .. } => {
-                    let tile = TaskInputId::Stored(RegionKey([1; 16]));
+                InputLocation::Stage { instance, .. } => {
+                    let tile = TaskInputId::Stored(self.study.tile_key(*instance));
                     (tile, tile)
                 }
                 InputLocation::Task(output) => {
@@ -412,7 +412,9 @@ impl SharingCluster {
     /// Runs a task: its seconds pass once its inputs are present.
     pub(super) fn run_task(&mut self, number: usize, job: u64) {
         let Some(at) = self.nodes[number].jobs.get(&job) else { return };
-        let seconds = self.study.tasks[at.call.task].seconds;
+        let Some(bucket) = self.nodes[number].buckets.get(&at.lease) else { return };
+        let instance = bucket.run.first_instance(at.call.node);
+        let seconds = self.study.seconds(at.call.task, instance, &at.keys.key);
         self.at(self.now_us + (seconds * 1e6) as u64, Due::Ran(number, job));
     }
 
@@ -445,13 +447,19 @@ impl SharingCluster {
     }
 
     fn end_run(&mut self, number: usize, lease: LeaseId, call: &TaskRequest, keys: Keys) {
-        let (now, seconds) = (self.now(), self.study.tasks[call.task].seconds);
+        let now = self.now();
+        let Some(bucket) = self.nodes[number].buckets.get(&lease) else { return };
+        let instance = bucket.run.first_instance(call.node);
+        let seconds = self.study.seconds(call.task, instance, &keys.key);
         self.stats.runs += 1;
         self.stats.run_seconds += seconds;
         self.share_seconds[number] += seconds;
         let times = self.ran.entry(keys.key).or_insert(0);
         *times += 1;
-        self.stats.repeated += u64::from(*times > 1);
+        if *times > 1 {
+            self.stats.repeated += 1;
+            self.stats.repeated_seconds += seconds;
+        }
         let Some(bucket) = self.nodes[number].buckets.get_mut(&lease) else { return };
         let reads: Vec<Digest> = call
             .inputs
@@ -462,7 +470,7 @@ impl SharingCluster {
             })
             .collect();
         bucket.reports.push(ran(0, call.task as u32, seconds));
-        let contents = self.study.outputs(call.task, &call.arguments, reads);
+        let contents = self.study.outputs(call.task, instance, &call.arguments, reads);
         debug_assert!(contents.len() == call.requested.len(), "each task has known outputs");
         let output = |(output, content): (usize, Digest)| {
             let identity: RegionIdentity = self.study.identity(provenance_id(&keys.key, output), content);
