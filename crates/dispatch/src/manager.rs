@@ -209,7 +209,8 @@ impl Manager {
     pub fn handle_query(&mut self, worker: WorkerId, longer_than: Duration) {
         let Some(member) = self.members.get(worker) else { return };
         let may_get = !member.is_draining() && !self.stopping && !self.holding;
-        let found = self.choose(worker, None).filter(|(id, bucket)| {
+        // Also of the tiles of other workers, whose last tasks can wait as well.
+        let found = self.choose_from(worker, None, true).filter(|(id, bucket)| {
             let study = self.studies.get(id);
             may_get && study.is_some_and(|study| study.path(*bucket) > longer_than)
         });

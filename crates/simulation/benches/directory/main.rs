@@ -1,7 +1,7 @@
 //! Work saved and makespan of workers that share task results, beside the targets of a prototype.
 //!
 //! Run with `cargo bench -p pleach-simulation --bench directory`. Arguments: numbers of workers (8, 64, 256 and 1024 without),
-//! and options `loss`, `eviction` and `tiles` for further tables.
+//! and options `loss`, `eviction`, `tiles` and `papers` for further tables.
 //!
 //! The study is MOAT with 992 evaluations on one tile. The files beside this one have the classes of equal task outputs,
 //! measured on a glioma tile of 512² px with three seeds of the sample (`cargo bench -p pleach-pathology --bench
@@ -10,6 +10,8 @@
 //! tasks t2 t3 t4 t1 t5 t6 t7.
 
 #![expect(clippy::print_stdout, reason = "tables are what this program is for")]
+
+mod papers;
 
 use pleach_dispatch::plan::ReuseScope;
 use pleach_simulation::sharing::{SharedStudy, SharingCluster, SharingOptions, SharingStats, StudyCost};
@@ -210,74 +212,24 @@ fn main() {
         return;
     }
     let asked: Vec<usize> = arguments.iter().filter_map(|argument| argument.parse().ok()).collect();
-    let asked = if asked.is_empty() { vec![8, 64, 256, 1024] } else { asked };
-    targets(&asked);
     let has = |name: &str| arguments.iter().any(|argument| argument == name);
+    let is_other = asked.is_empty() && (has("tiles") || has("papers"));
+    let asked = if asked.is_empty() { vec![8, 64, 256, 1024] } else { asked };
+    if !is_other {
+        targets(&asked);
+    }
     if has("loss") {
         losses(&asked);
     }
     if has("tiles") {
-        tiles();
+        papers::tiles();
+    }
+    if has("papers") {
+        papers::one_tile();
+        papers::large();
     }
     if has("eviction") {
         evictions(&asked);
-    }
-}
-
-/// Many tiles, each with the same number of slots as 6,113 tiles on nodes of 28 cores (003 §IV.D): fewer tiles and fewer
-/// workers, since tiles are independent. MOAT with 160 evaluations, task times that vary by 0.2 from tile to tile and from
-/// task to task, as in the tables of the papers.
-fn tiles() {
-    const WORKERS: usize = 896;
-    heading(&[
-        "nodes of 28 cores",
-        "tiles a slot",
-        "scope",
-        "directory",
-        "ranges a slot",
-        "makespan, s",
-        "bound, s",
-        "efficiency",
-        "tasks repeated",
-        "look-ups a task",
-        "GB moved",
-        "s to simulate",
-    ]);
-    let rows: Vec<&str> = SAMPLES[0].lines().take(160).collect();
-    for nodes in [256, 1024, 4096] {
-        let tiles_per_slot = 6113.0 / (nodes as f64 * 28.0);
-        let tiles = (tiles_per_slot * WORKERS as f64).round() as u32;
-        for scope in [ReuseScope::Dataflow, ReuseScope::Value] {
-            for (kind, ranges) in [
-                (Kind::Off, 3),
-                (Kind::NoPaths, 3),
-                (Kind::Present, 1),
-                (Kind::Present, 3),
-                (Kind::Present, 6),
-            ] {
-                let begun = Instant::now();
-                let study = study(&rows.join("\n"), scope).on_tiles(tiles, 0.2);
-                let critical_seconds = study.critical_seconds();
-                let options = SharingOptions { ranges, ..kind.options(WORKERS, 500) };
-                let stats = SharingCluster::new(study, options).run(100_000.0).expect("the study ends");
-                let unique_seconds = stats.run_seconds - stats.repeated_seconds;
-                let bound = (unique_seconds / WORKERS as f64).max(critical_seconds);
-                row(&[
-                    nodes.to_string(),
-                    format!("{tiles_per_slot:.3}"),
-                    scope.as_str().to_owned(),
-                    kind.name().to_owned(),
-                    ranges.to_string(),
-                    format!("{:.1}", stats.makespan_seconds),
-                    format!("{bound:.1}"),
-                    format!("{:.3}", bound / stats.makespan_seconds),
-                    stats.repeated.to_string(),
-                    format!("{:.2}", stats.look_ups as f64 / stats.runs as f64),
-                    format!("{:.0}", stats.bytes_moved as f64 / 1e9),
-                    format!("{:.1}", begun.elapsed().as_secs_f64()),
-                ]);
-            }
-        }
     }
 }
 
