@@ -23,7 +23,7 @@ pub use context::{ResolvedStage, StageContext};
 use cost_learning::paths;
 use execution::{Execution, JobResult, LoadedInput, RemoteFetches, TaskJob, TaskKeys};
 use live_outputs::LiveOutputs;
-use pleach_dispatch::memory_model::BucketDemand;
+use pleach_dispatch::memory_model::{BucketDemand, TailDemand};
 use pleach_dispatch::message::{
     BucketWork, InstanceWork, MissingInput, Report, ReuseSource, TaskOutcome, TaskReport,
 };
@@ -41,7 +41,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 use tracing::{Span, trace_span};
-pub use withdrawal::{InstanceSelection, TakeInstances};
+pub use withdrawal::{InstanceSelection, TakeInstances, TakeSpare};
 
 /// Grants a slot to one task.
 #[derive(Debug, Message)]
@@ -85,7 +85,7 @@ pub enum StageEvent {
 
 /// A bucket with at most this number of open tasks runs long paths first on a cluster, so that its last tasks are short. By
 /// simulation (`benches/RESULTS.md`), limits of 16 to 100,000 differ little, and smaller buckets need less memory depth-first.
-const TAIL_TASKS: usize = 40;
+pub(crate) const TAIL_TASKS: usize = 40;
 
 /// Actor that executes one bucket.
 pub struct StageActor {
@@ -194,7 +194,7 @@ impl StageActor {
         let (local_bytes, missing_bytes) = input_bytes(&self.around.ram, &self.inputs);
         let foreseen = self.run.demand(missing_bytes);
         BucketDemand {
-            resolving: foreseen.resolving || !self.resolving.is_empty(),
+            tail: TailDemand { waits: !self.resolving.is_empty(), ..foreseen.tail },
             held_bytes: self.outputs.bytes(),
             local_bytes,
             next_time: self.next_time(),

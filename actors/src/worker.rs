@@ -31,7 +31,7 @@ pub use reattach::LinkUp;
 pub use retention::{DropRetained, HasWork};
 pub use setup::{InputReader, ProcessBytes, RemoteSetup, Resources, WorkerEvent, WorkerSetup, unmeasured};
 
-use crate::stage::InstanceSelection;
+use crate::stage::{InstanceSelection, TAIL_TASKS};
 use crate::task::TaskActor;
 use crate::transport::{Incoming, Link};
 use actix::prelude::*;
@@ -92,7 +92,9 @@ impl WorkerActor {
         let window = setup.remote.as_ref().map_or(0, |remote| remote.window);
         let may_reattach = setup.remote.is_some();
         Self {
-            core: Worker::new(setup.resources.slots.get(), budget).with_window(window),
+            core: Worker::new(setup.resources.slots.get(), budget)
+                .with_window(window)
+                .with_tail(TAIL_TASKS as u32),
             setup,
             connection: ManagerConnection::new(may_reattach),
             leases: OpenLeases::new(may_reattach),
@@ -160,6 +162,9 @@ impl WorkerActor {
                 Effect::HandBack { lease } => {
                     self.return_instances(lease, InstanceSelection::NotUnderWay, ctx)
                 }
+                Effect::Query { longer_than } => self.send(&ToManager::Query { longer_than }, ctx),
+                Effect::ShareHalf { lease } => self.return_instances(lease, InstanceSelection::Part, ctx),
+                Effect::ShareSpare { lease, longer_than } => self.return_spare(lease, longer_than, ctx),
                 Effect::Call { call } => {
                     self.counters.pressure.call.increment(1);
                     self.send(&ToManager::Sync { call }, ctx);

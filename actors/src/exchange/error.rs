@@ -19,6 +19,9 @@ pub enum HolderError {
     /// The holder is overloaded, or this worker is connected to too many others.
     #[error("too many transfers in progress")]
     Busy,
+    /// The holder has many receivers, and names one that has the region.
+    #[error("redirected to {0}")]
+    Redirected(SocketAddr),
     /// The sent data does not match the announced region.
     #[error("received corrupt data: {0}")]
     Corrupt(String),

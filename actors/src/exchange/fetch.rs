@@ -11,6 +11,9 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use tokio::sync::watch;
 
+/// Maximum of redirections of one transfer: with each one the number of holders has doubled.
+const MAX_REDIRECTIONS: u32 = 32;
+
 /// Result of a transfer: the region, and the verified digest of its content.
 pub(super) type Fetched = Result<(Arc<DataRegion>, Digest), FetchError>;
 
@@ -19,6 +22,13 @@ pub(super) type Fetched = Result<(Arc<DataRegion>, Digest), FetchError>;
 pub(super) struct Transfer {
     done: watch::Sender<Option<Fetched>>,
     holders: Arc<Mutex<Vec<SocketAddr>>>,
+}
+
+impl Transfer {
+    /// Returns the result, once there is one.
+    pub(super) fn subscribe(&self) -> watch::Receiver<Option<Fetched>> {
+        self.done.subscribe()
+    }
 }
 
 /// Joins the transfer of a region, or starts it. A key has one content, so joining callers expect the same.
@@ -106,13 +116,14 @@ async fn transfer(
     // The semaphore is never closed.
     let _turn = hub.fetching.acquire().await.ok();
     let mut tried: Vec<FailedHolder> = Vec::new();
+    let (mut redirected, mut redirections) = (None, 0);
     loop {
         // Chosen again for each attempt, because joining callers add holders during the transfer.
-        let next = {
+        let next = redirected.take().or_else(|| {
             let known = holders.lock();
             let untried = known.iter().filter(|holder| tried.iter().all(|tried| tried.holder != **holder));
             untried.min_by_key(|holder| rank(hub, key, **holder)).copied()
-        };
+        });
         let Some(holder) = next else { return Err(FetchError { key, tried }) };
         match fetch_from(hub, key, holder).await {
             Ok((_, digest, _)) if expected.is_some_and(|expected| expected != digest) => {
@@ -126,7 +137,18 @@ async fn transfer(
                     counts.fetched_shared += u64::from(is_shared);
                     counts.fetched_bytes += region.bytes();
                 });
-                return Ok((Arc::new(region), digest));
+                let region = Arc::new(region);
+                // Others may be redirected here.
+                hub.store_digest(key, digest);
+                hub.add_received(key, &region);
+                return Ok((region, digest));
+            }
+            // The holder stays untried: it is asked again if the other one fails.
+            Err(HolderError::Redirected(to))
+                if redirections < MAX_REDIRECTIONS && tried.iter().all(|tried| tried.holder != to) =>
+            {
+                redirections += 1;
+                redirected = Some(to);
             }
             Err(failure) => tried.push(FailedHolder { holder, failure }),
         }
@@ -160,6 +182,7 @@ async fn fetch_from(
             Ok(Answer::Region(region, digest, is_shared)) => return Ok((region, digest, is_shared)),
             Ok(Answer::NotGiven(DenyReason::Lacking)) => return Err(HolderError::Missing),
             Ok(Answer::NotGiven(DenyReason::Busy)) => return Err(HolderError::Busy),
+            Ok(Answer::NotGiven(DenyReason::Redirected(to))) => return Err(HolderError::Redirected(to)),
             // The holder stays the same: only its shared memory has failed.
             Ok(Answer::NotShared) if way == TransferPath::Any => way = TransferPath::Network,
             Ok(Answer::NotShared) => {

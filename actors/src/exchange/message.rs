@@ -5,6 +5,7 @@ use crate::transport::codec::{self, CodecError};
 use pleach_regions::{Head, RegionKey};
 use serde::{Deserialize, Serialize};
 use serde_bytes::ByteBuf;
+use std::net::SocketAddr;
 use thiserror::Error;
 
 /// Maximum length of a message: requests and replies of the result directory. The others are a file name and some numbers.
@@ -26,6 +27,8 @@ pub(super) enum DenyReason {
     Lacking,
     /// The transfers to this peer have reached their limit.
     Busy,
+    /// Many peers have requested the region. The one at this address has just received it.
+    Redirected(SocketAddr),
 }
 
 /// A message between workers.

@@ -1,19 +1,28 @@
 //! Sends requested regions to a peer.
 
 use super::ExchangeState;
+use super::fetch::{self, Transfer};
 use super::message::{DenyReason, Message, TransferPath};
 use super::peer::PeerConnection;
 use super::shared_memory::SharedMemoryFolder;
+use super::state::Turn;
 use bytes::Bytes;
 use pleach_regions::{DataRegion, Digest, ElementType, Head, Raster, RegionKey};
 use serde_bytes::ByteBuf;
 use std::borrow::Cow;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
 /// Smaller regions go over the network, because shared memory takes two more messages.
 const MIN_SHARED_BYTES: u64 = 128 << 10;
+
+/// Smaller regions are sent to all at once: a transfer takes less than the messages of a redirection.
+const MIN_BROADCAST_BYTES: u64 = 1 << 20;
+
+/// Maximum of the wait for a region that another worker is sending here. The requesting worker asks its other holders then.
+const RECEIVING: Duration = Duration::from_secs(2);
 
 /// Unit of the send budget. With it, the budget fits 32 bits.
 pub(super) const UNIT_BYTES: u64 = 64 << 10;
@@ -34,21 +43,42 @@ pub(super) async fn give(
     }
 }
 
-async fn give_once(hub: &ExchangeState, neighbor: &PeerConnection, key: RegionKey, way: TransferPath) {
+async fn give_once(hub: &ExchangeState, neighbor: &Arc<PeerConnection>, key: RegionKey, way: TransferPath) {
     let Some(region) = find(hub, key).await else {
         neighbor.say(&Message::NotGiven { key, why: DenyReason::Lacking });
         return;
     };
+    if region.bytes() < MIN_BROADCAST_BYTES {
+        send_region(hub, neighbor, key, way, region).await;
+        return;
+    }
+    match hub.turn(key).await {
+        Turn::Send => {
+            let is_sent = send_region(hub, neighbor, key, way, region).await;
+            hub.end_turn(key, hub.listening_address(neighbor).filter(|_| is_sent));
+        }
+        Turn::Redirect(to) => neighbor.say(&Message::NotGiven { key, why: DenyReason::Redirected(to) }),
+    }
+}
+
+/// Sends a region. Returns whether the peer has it, or is about to.
+async fn send_region(
+    hub: &ExchangeState,
+    neighbor: &PeerConnection,
+    key: RegionKey,
+    way: TransferPath,
+    region: Arc<DataRegion>,
+) -> bool {
     let bytes = region.bytes();
     // A region beyond the budget takes all of it, so that it is sent alone instead of never.
     let units = (bytes.div_ceil(UNIT_BYTES)).clamp(1, hub.sending_units) as u32;
     // The semaphore is never closed.
-    let Ok(_room) = hub.sending.acquire_many(units).await else { return };
+    let Ok(_room) = hub.sending.acquire_many(units).await else { return false };
     let digest = match hub.digest(key) {
         Some(digest) => digest,
         None => {
             let whole = Arc::clone(&region);
-            let Ok(digest) = spawn_blocking(move || whole.digest()).await else { return };
+            let Ok(digest) = spawn_blocking(move || whole.digest()).await else { return false };
             hub.store_digest(key, digest);
             digest
         }
@@ -63,21 +93,33 @@ async fn give_once(hub: &ExchangeState, neighbor: &PeerConnection, key: RegionKe
             counts.sent_shared += 1;
             counts.sent_bytes += bytes;
         });
-        return;
+        return true;
     }
-    let Some((head, body)) = encode(region, digest).await else { return };
+    let Some((head, body)) = encode(region, digest).await else { return false };
     // The peer knows the reason for the missing region.
-    if neighbor.regions.send_encoded(key, head, body, hub.settings.stalled).await.is_ok() {
+    let is_sent = neighbor.regions.send_encoded(key, head, body, hub.settings.stalled).await.is_ok();
+    if is_sent {
         hub.count(|counts| {
             counts.sent += 1;
             counts.sent_bytes += bytes;
         });
     }
+    is_sent
 }
 
-/// Returns a region from memory or from a spill tier.
+/// Returns a region from memory or from a spill tier, or the task result that is being received.
 async fn find(hub: &ExchangeState, key: RegionKey) -> Option<Arc<DataRegion>> {
-    if let Some(region) = hub.ram.get(key) {
+    if let Some(region) = find_present(hub, key).await {
+        return Some(region);
+    }
+    // A redirected request may arrive before the last bytes of the region.
+    let fetched = hub.transfers().get(&key).map(Transfer::subscribe)?;
+    let fetched = timeout(RECEIVING, fetch::wait(key, Vec::new(), fetched)).await;
+    fetched.ok()?.ok().map(|(region, _)| region)
+}
+
+async fn find_present(hub: &ExchangeState, key: RegionKey) -> Option<Arc<DataRegion>> {
+    if let Some(region) = hub.ram.get(key).or_else(|| hub.received(key)) {
         return Some(region);
     }
     match hub.result(key) {

@@ -18,18 +18,22 @@ use crate::transport::refusal::{Cause, Refusal};
 use crate::transport::settings::Settings;
 use parking_lot::{Mutex, MutexGuard};
 use pleach_dispatch::directory::NodeDigest;
-use pleach_regions::{Digest, RamTier, RegionKey};
+use pleach_dispatch::storage::broadcast::{Broadcasts, Continuation};
+use pleach_regions::{DataRegion, Digest, RamTier, RegionKey};
 use std::collections::HashMap;
 use std::net::SocketAddr;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::Receiver;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::{Semaphore, oneshot, watch};
 
 /// Maximum number of remembered digests. Above it, all are dropped. A digest takes 48 bytes and saves digesting a region
 /// again for another worker.
 const DIGESTS: usize = 16 << 10;
+
+/// Number of fetched regions above which those out of use are forgotten.
+const MAX_RECEIVED: usize = 1 << 10;
 
 /// An unreachable holder is tried last for 5 s.
 const AVOIDED: Duration = Duration::from_secs(5);
@@ -79,6 +83,19 @@ pub(super) struct ExchangeSnapshot {
     transfers: Mutex<HashMap<RegionKey, Transfer>>,
     digests: Mutex<HashMap<RegionKey, Digest>>,
     counts: Mutex<ExchangeStats>,
+    /// Regions that this worker has fetched, as long as it uses them. Its tier or its result cache has them later.
+    received: Mutex<HashMap<RegionKey, Weak<DataRegion>>>,
+    /// Transfers of regions that several peers request at once. A waiting peer gets the address to ask, or its turn.
+    broadcasts: Mutex<Broadcasts<RegionKey, oneshot::Sender<Turn>>>,
+}
+
+/// Continuation of a request that has waited for other transfers of the region.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Turn {
+    /// Send the region.
+    Send,
+    /// The worker at this address sends it.
+    Redirect(SocketAddr),
 }
 
 impl ExchangeState {
@@ -106,6 +123,52 @@ impl ExchangeState {
             digests.clear();
         }
         digests.insert(key, digest);
+    }
+
+    /// Offers a fetched region to other workers.
+    pub(super) fn add_received(&self, key: RegionKey, region: &Arc<DataRegion>) {
+        let mut received = self.now.received.lock();
+        if received.len() >= MAX_RECEIVED {
+            received.retain(|_, region| region.strong_count() > 0);
+        }
+        received.insert(key, Arc::downgrade(region));
+    }
+
+    /// Returns a fetched region that is in use.
+    pub(super) fn received(&self, key: RegionKey) -> Option<Arc<DataRegion>> {
+        self.now.received.lock().get(&key).and_then(Weak::upgrade)
+    }
+
+    /// Waits for the turn of a request, while the region is sent to others.
+    pub(super) async fn turn(&self, key: RegionKey) -> Turn {
+        let (turn, waits) = oneshot::channel();
+        // A separate statement, so that the lock is released before the wait.
+        let begins = self.now.broadcasts.lock().begin(key, turn).is_some();
+        // The sender is dropped only with the exchange.
+        if begins { Turn::Send } else { waits.await.unwrap_or(Turn::Send) }
+    }
+
+    /// Ends the transfer of a region to the peer that listens at `to`. `None` if the peer cannot send it on.
+    pub(super) fn end_turn(&self, key: RegionKey, to: Option<SocketAddr>) {
+        let mut is_received = to.is_some();
+        loop {
+            let Continuation { send, redirect } = self.now.broadcasts.lock().end(key, is_received);
+            for turn in redirect {
+                // The request may have ended with its connection.
+                let _ = to.map(|to| turn.send(Turn::Redirect(to)));
+            }
+            let Some(turn) = send else { return };
+            if turn.send(Turn::Send).is_ok() {
+                return;
+            }
+            is_received = false;
+        }
+    }
+
+    /// Returns the listening address of a peer, if known.
+    pub(super) fn listening_address(&self, peer: &Arc<PeerConnection>) -> Option<SocketAddr> {
+        let neighbors = self.now.neighbors.lock();
+        neighbors.by_address.iter().find(|(_, known)| Arc::ptr_eq(known, peer)).map(|(address, _)| *address)
     }
 
     /// Returns whether a recent connection to a holder has failed.

@@ -28,7 +28,10 @@ impl ManagerActor {
                     self.assign(worker, study, lease, work, later);
                 }
                 Effect::Revoke { worker, lease, .. } => self.send(worker, &ToWorker::Revoke { lease }),
-                Effect::Share { worker, lease, .. } => self.send(worker, &ToWorker::StealRequest { lease }),
+                Effect::Share { worker, lease, longer_than, .. } => {
+                    self.send(worker, &ToWorker::StealRequest { lease, longer_than });
+                }
+                Effect::QueryAnswer { worker, found } => self.send(worker, &ToWorker::QueryAnswer { found }),
                 Effect::Copy { worker, study, key, from, replica } => {
                     let from = self.connections.of_worker(from).and_then(|connection| connection.exchange);
                     match from {

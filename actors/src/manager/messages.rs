@@ -44,6 +44,10 @@ impl ManagerActor {
             (ToManager::Request { buckets, after }, Some(worker)) => {
                 self.core.handle_request(worker, buckets, after);
             }
+            (ToManager::Query { longer_than }, Some(worker)) => self.core.handle_query(worker, longer_than),
+            (ToManager::ReturnSpare { study, lease, instances, path }, Some(worker)) => {
+                self.core.handle_spare(worker, study, lease, &instances, path);
+            }
             // All effects of earlier messages have been sent before.
             (ToManager::Sync { call }, Some(worker)) => self.send(worker, &ToWorker::SyncAck { call }),
             (ToManager::Reports { study, reports }, Some(worker)) => {
@@ -67,11 +71,7 @@ impl ManagerActor {
                 self.core.handle_dropped(worker, study, key)
             }
             (ToManager::File { digest }, Some(worker)) => self.send_file(worker, digest, ctx),
-            (ToManager::StorageUsage { bytes }, Some(_)) => {
-                if let Some(connection) = self.connections.get_mut(id) {
-                    connection.bytes = bytes;
-                }
-            }
+            (ToManager::StorageUsage { bytes }, Some(_)) => self.set_storage(id, bytes),
             (ToManager::Drain, Some(worker)) => self.core.handle_drain(worker),
             (ToManager::Leave, Some(_)) => self.close(id, false, ctx),
             // A second join, or a message before the join, violates the protocol.
@@ -80,6 +80,12 @@ impl ManagerActor {
         }
         self.check_costs(ctx);
         self.apply_effects(ctx);
+    }
+
+    fn set_storage(&mut self, id: ConnectionId, bytes: u64) {
+        if let Some(connection) = self.connections.get_mut(id) {
+            connection.bytes = bytes;
+        }
     }
 
     fn join(
@@ -216,7 +222,8 @@ impl ManagerActor {
         let (study, is_report) = match message {
             ToManager::Reports { study, .. } => (*study, true),
             ToManager::MissingInput(MissingInput { study, .. })
-            | ToManager::ReturnInstances { study, .. } => (*study, false),
+            | ToManager::ReturnInstances { study, .. }
+            | ToManager::ReturnSpare { study, .. } => (*study, false),
             _ => return false,
         };
         let is_halted = self.studies.get(&study).is_some_and(|running| running.is_halted);

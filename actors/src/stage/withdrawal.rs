@@ -26,6 +26,15 @@ pub enum InstanceSelection {
 #[rtype(result = "Vec<InstanceId>")]
 pub struct TakeInstances(pub InstanceSelection);
 
+/// Requests instances that other workers can continue from a stage actor. It answers with those that it has given up, and
+/// their predicted path.
+#[derive(Debug, Message)]
+#[rtype(result = "(Duration, Vec<InstanceId>)")]
+pub struct TakeSpare {
+    /// Only instances with a longer path.
+    pub longer_than: Duration,
+}
+
 impl StageActor {
     /// Returns the predicted time until the first instance that needs the next task is finished. Zero for a worker without a
     /// time limit.
@@ -44,6 +53,15 @@ impl StageActor {
     }
 }
 
+impl StageActor {
+    fn end_withdrawal(&mut self) {
+        self.follow();
+        // The last demand may name a withdrawn task as the next one, and its forecast includes the withdrawn instances.
+        let (lease, demand) = (self.lease, self.demand());
+        self.around.worker.do_send(StageEvent::Demand { lease, demand });
+    }
+}
+
 impl Handler<TakeInstances> for StageActor {
     type Result = Vec<InstanceId>;
 
@@ -54,10 +72,17 @@ impl Handler<TakeInstances> for StageActor {
             InstanceSelection::All => self.run.cancel(),
             InstanceSelection::These(instances) => self.run.withdraw(&instances),
         };
-        self.follow();
-        // The last demand may name a withdrawn task as the next one, and its forecast includes the withdrawn instances.
-        let (lease, demand) = (self.lease, self.demand());
-        self.around.worker.do_send(StageEvent::Demand { lease, demand });
+        self.end_withdrawal();
         back
+    }
+}
+
+impl Handler<TakeSpare> for StageActor {
+    type Result = MessageResult<TakeSpare>;
+
+    fn handle(&mut self, TakeSpare { longer_than }: TakeSpare, _: &mut Self::Context) -> Self::Result {
+        let spare = self.run.take_spare(longer_than);
+        self.end_withdrawal();
+        MessageResult(spare)
     }
 }

@@ -2,7 +2,6 @@
 
 use super::WorkerActor;
 use super::bucket::resolve_stages;
-use crate::stage::InstanceSelection;
 use crate::storage::{CountRegions, ReleaseRegions, ShareInputs};
 use crate::transport::{Frame, codec};
 use actix::prelude::*;
@@ -53,7 +52,10 @@ impl WorkerActor {
             }
             ToWorker::ResumeLease { lease, instances, .. } => self.resume_lease(lease, instances, ctx),
             ToWorker::Revoke { lease } => self.revoke(lease, ctx),
-            ToWorker::StealRequest { lease } => self.return_instances(lease, InstanceSelection::Part, ctx),
+            ToWorker::StealRequest { lease, longer_than } => {
+                self.core.handle_steal_request(lease, longer_than);
+            }
+            ToWorker::QueryAnswer { found } => self.core.handle_query_answer(found),
             ToWorker::FetchRegion { study, key, from, replica } => {
                 self.fetch_copy(study, key, from, replica, ctx)
             }

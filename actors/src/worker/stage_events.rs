@@ -6,6 +6,7 @@ use actix::prelude::*;
 use pleach_dispatch::LeaseId;
 use pleach_dispatch::memory_model::BucketDemand;
 use pleach_dispatch::message::ToManager;
+use std::time::Duration;
 
 impl Handler<StageEvent> for WorkerActor {
     type Result = ();
@@ -61,6 +62,20 @@ impl WorkerActor {
             // Closed before the message is sent: if the send detects a lost link, the reattachment must not claim them.
             actor.leases.close(lease, &instances);
             actor.send(&ToManager::ReturnInstances { study, lease, instances }, ctx);
+            actor.apply_effects(ctx);
+        }));
+    }
+
+    /// Takes instances that other workers can continue from a stage and returns them to the manager.
+    pub(super) fn return_spare(&mut self, lease: LeaseId, longer_than: Duration, ctx: &mut Context<Self>) {
+        let Some(bucket) = self.running.get(lease) else { return };
+        let study = bucket.study();
+        let request = bucket.take_spare(longer_than).into_actor(self);
+        ctx.spawn(request.map(move |spare, actor, ctx| {
+            let (path, instances) = spare.unwrap_or_default();
+            // Closed first, as in `return_instances`.
+            actor.leases.close(lease, &instances);
+            actor.send(&ToManager::ReturnSpare { study, lease, instances, path }, ctx);
             actor.apply_effects(ctx);
         }));
     }

@@ -69,8 +69,15 @@ pub fn rehearse(
             }
             Some(Effect::Grant { lease, slot, node }) => granted = Some((lease, slot, node)),
             // Without a memory limit, a time limit and a stop, these effects need no answer.
-            Some(Effect::Call { .. } | Effect::MakeRoom { .. } | Effect::HandBack { .. } | Effect::Leave) => {
-            }
+            Some(
+                Effect::Call { .. }
+                | Effect::MakeRoom { .. }
+                | Effect::HandBack { .. }
+                | Effect::Leave
+                | Effect::Query { .. }
+                | Effect::ShareHalf { .. }
+                | Effect::ShareSpare { .. },
+            ) => {}
             None => {
                 let Some((lease, slot, node)) = granted.take() else { break };
                 shell.run_task(lease, slot, node);

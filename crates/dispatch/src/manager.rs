@@ -54,6 +54,8 @@ pub struct Manager {
     /// Members reserved for isolation: they get no grant until they are empty, since an isolated bucket waits.
     reserved: BTreeSet<WorkerId>,
     queue: Queue,
+    /// Workers whose query was refused since the last tick, with the path of their next task.
+    refused: BTreeMap<WorkerId, Duration>,
     replicas: Replicas,
     next_lease: u64,
     /// Time of the last event, on the shell's clock.
@@ -80,6 +82,7 @@ impl Manager {
             members: Members::default(),
             reserved: BTreeSet::new(),
             queue: Queue::default(),
+            refused: BTreeMap::new(),
             replicas: Replicas::default(),
             // Cannot overflow below 2^24 manager starts.
             next_lease: u64::from(epoch) * LEASES_OF_AN_EPOCH,
@@ -200,6 +203,25 @@ impl Manager {
         self.schedule();
     }
 
+    /// Handles the query of a worker before it runs a last task of an instance, with a path of `longer_than`. Grants a ready
+    /// bucket with a longer path, if there is one. [`Effect::QueryAnswer`] follows. Otherwise busy workers are asked for one at
+    /// the next tick, for later queries.
+    pub fn handle_query(&mut self, worker: WorkerId, longer_than: Duration) {
+        let Some(member) = self.members.get(worker) else { return };
+        let may_get = !member.is_draining() && !self.stopping && !self.holding;
+        // Also of the tiles of other workers, whose last tasks can wait as well.
+        let found = self.choose_from(worker, None, true).filter(|(id, bucket)| {
+            let study = self.studies.get(id);
+            may_get && study.is_some_and(|study| study.path(*bucket) > longer_than)
+        });
+        if let Some((id, bucket)) = found {
+            self.grant(worker, id, bucket, false);
+        } else {
+            self.refused.insert(worker, longer_than);
+        }
+        self.effects.push_back(Effect::QueryAnswer { worker, found: found.is_some() });
+    }
+
     /// Moves unstarted instances into other buckets (see [`Study::handle_replanned`]).
     ///
     /// # Errors
@@ -237,6 +259,7 @@ impl Manager {
         }
         self.reserved.remove(&worker);
         self.queue.remove(worker);
+        self.refused.remove(&worker);
         self.tile_homes.retain(|_, home| *home != worker);
         self.retarget_replicas(worker);
         // Grants follow after all studies: one that has not handled the departure still names the worker as a holder.

@@ -46,8 +46,10 @@ pub struct BucketDemand {
     pub ready: u32,
     /// The first of them. The next grant is for this task, even if others become ready before the stage receives it.
     pub next: Option<NodeId>,
-    /// Tasks are being looked up, or wait for other workers: the bucket will need a slot that is free now.
+    /// A task is being looked up for a slot, or for several: the bucket will need a slot that is free now.
     pub resolving: bool,
+    /// Near the end of the bucket: its tasks by their paths.
+    pub tail: TailDemand,
     /// Minimum predicted time until the first instance that needs the next task is finished. Only a worker
     /// with a time limit asks for it.
     pub next_time: Duration,
@@ -69,6 +71,31 @@ pub struct BucketDemand {
     pub now: MemoryForecast,
     /// Forecast after a start of the next task.
     pub then: MemoryForecast,
+}
+
+/// A bucket's tasks by their predicted paths to the end of an instance.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TailDemand {
+    /// Tasks that are neither done, failed nor withdrawn.
+    pub open_tasks: u32,
+    /// The other fields are known: few tasks are open, and the bucket has predicted paths.
+    pub is_tail: bool,
+    /// Tasks are being looked up, or wait for other workers that run them. The shell sets it.
+    pub waits: bool,
+    /// Path from the start of the next task. Zero if this worker has claimed it, or it is not looked up.
+    pub next_path: Duration,
+    /// The next task is among the last ones of its instances: its path is short beside the longest of the stage.
+    pub is_last: bool,
+    /// Longest path of an instance that another worker can continue: one with a ready task that has no claim.
+    pub spare_path: Option<Duration>,
+}
+
+impl TailDemand {
+    /// Returns the demand after a grant that the stage has not received: its task may be that of the spare instance.
+    #[must_use]
+    pub fn after_grant(self) -> Self {
+        Self { next_path: Duration::ZERO, is_last: false, spare_path: None, ..self }
+    }
 }
 
 /// Memory to have one finished instance's outputs read and released.

@@ -11,6 +11,7 @@ use pleach_workflow::{Durability, SlideTile, Stage, Value};
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
 use std::path::Path;
+use std::time::Duration;
 
 /// Message from a worker to the manager.
 ///
@@ -106,6 +107,23 @@ pub enum ToManager {
     Drain,
     /// The worker leaves. Its unreported instances are free for other workers.
     Leave,
+    /// The worker is about to run a last task of an instance. Asks for an instance with a longer path. Answered by
+    /// [`QueryAnswer`](ToWorker::QueryAnswer), after the bucket if there is one.
+    Query {
+        /// Predicted path from the start of that task to the end of its instance.
+        longer_than: Duration,
+    },
+    /// Begun instances that other workers can continue go back to the manager, as it has asked.
+    ReturnSpare {
+        /// The study.
+        study: PlanId,
+        /// The lease they were granted under.
+        lease: LeaseId,
+        /// The instances.
+        instances: Vec<InstanceId>,
+        /// Predicted path from the start of the next task of each to its end.
+        path: Duration,
+    },
 }
 
 /// Report on an instance that has ended under a lease.
@@ -230,6 +248,8 @@ pub enum ToWorker {
     StealRequest {
         /// The lease.
         lease: LeaseId,
+        /// Near the end of the bucket: only instances with a longer path, now or once there are some.
+        longer_than: Duration,
     },
     /// Fetch a region from a worker that leaves, or that may be lost, and report the result.
     FetchRegion {
@@ -291,6 +311,11 @@ pub enum ToWorker {
     Shutdown,
     /// Workers of the result directory have joined or left.
     Members(MemberChange),
+    /// Answer to a [`Query`](ToManager::Query).
+    QueryAnswer {
+        /// Whether a bucket has been granted. Its message precedes this one.
+        found: bool,
+    },
 }
 
 /// A region that is read from a file.

@@ -14,6 +14,7 @@ mod key_policy;
 mod memory_forecast;
 mod reopen;
 mod sibling_order;
+mod spare;
 pub mod task_key;
 mod tree;
 mod withdraw;
@@ -165,6 +166,7 @@ impl BucketExecution {
             ready: self.ready() as u32,
             next: self.next(),
             resolving: self.gate.is_resolving(),
+            tail: self.tail_demand(),
             next_time: Duration::ZERO,
             started: self.started,
             held_bytes: self.held_bytes,
@@ -183,7 +185,8 @@ impl BucketExecution {
     pub fn demand_without_bytes(&self) -> BucketDemand {
         let (heard, ready, next, started) = (self.heard, self.ready() as u32, self.next(), self.started);
         let resolving = self.gate.is_resolving();
-        BucketDemand { heard, ready, next, resolving, started, ..BucketDemand::default() }
+        let tail = self.tail_demand();
+        BucketDemand { heard, ready, next, resolving, tail, started, ..BucketDemand::default() }
     }
 
     /// Returns the tasks to run until the first instance that needs the next task is finished. Each item is the

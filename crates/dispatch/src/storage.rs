@@ -3,6 +3,7 @@
 //!
 //! The storage actor moves the regions and measures the transfers. These functions only choose.
 
+pub mod broadcast;
 mod eviction;
 mod remote;
 

@@ -43,7 +43,7 @@ use crate::plan::ExecutionPlan;
 use crate::{InstanceId, LeaseId, WorkerId};
 use pleach_regions::RegionKey;
 use state::{Failures, Instances, Leases, Positions, ReadyQueue, Regions, Throughput};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 /// Effects of an event.
@@ -85,6 +85,8 @@ pub struct Study {
     leases: Leases,
     regions: Regions,
     failures: Failures,
+    /// Predicted paths of instances that workers have begun and returned.
+    begun: BTreeMap<InstanceId, Duration>,
     throughput: Throughput,
     /// Suspended: nothing more of it is granted.
     is_halted: bool,

@@ -24,13 +24,14 @@ mod effect;
 mod replica;
 mod request;
 mod state;
+mod tail;
 mod time_limit;
 
 use crate::memory_model::{BucketDemand, MemoryBudget};
 use crate::{BucketId, LeaseId, PlanId, SlotId};
 use admission::{Admission, takes};
 pub use effect::Effect;
-use state::{BucketEntry, Buckets, ManagerSync, Memory, Requests, Slots, Studies};
+use state::{BucketEntry, Buckets, ManagerSync, Memory, Requests, Slots, Studies, Tail};
 use std::collections::VecDeque;
 use time_limit::Clock;
 
@@ -44,6 +45,7 @@ pub struct Worker {
     studies: Studies,
     sync: ManagerSync,
     clock: Clock,
+    tail: Tail,
     stopping: bool,
     has_left: bool,
     effects: VecDeque<Effect>,
@@ -61,6 +63,7 @@ impl Worker {
             studies: Studies::default(),
             sync: ManagerSync::default(),
             clock: Clock::default(),
+            tail: Tail::default(),
             stopping: false,
             has_left: false,
             effects: VecDeque::new(),
@@ -96,6 +99,7 @@ impl Worker {
     pub fn handle_connected(&mut self) {
         self.requests.reset();
         self.sync.cancel();
+        self.tail.reset();
         self.balance();
     }
 
@@ -132,6 +136,7 @@ impl Worker {
     /// Frees the slot of a task and handles the demand of its stage.
     pub fn handle_slot_free(&mut self, slot: SlotId, lease: LeaseId, demand: BucketDemand) {
         self.slots.release(slot);
+        self.tail.clear_refusal();
         if let Some(held) = self.buckets.get_mut(lease) {
             held.clear_return();
         }
@@ -141,6 +146,7 @@ impl Worker {
     /// Removes the finished bucket of this lease.
     pub fn handle_bucket_finished(&mut self, lease: LeaseId) {
         self.buckets.remove(lease);
+        self.tail.answer(lease);
         self.balance();
     }
 
@@ -237,8 +243,10 @@ impl Worker {
             return;
         }
         self.return_late();
-        while self.slots.free() > 0 {
+        let mut waits = false;
+        while self.slots.free() > 0 && !waits {
             match self.admitted() {
+                Some(Admission::Runs(lease)) if self.waits_for_longer(lease) => waits = true,
                 Some(Admission::Runs(lease)) => self.grant(lease),
                 Some(Admission::Needs { lease, bytes }) => {
                     // Storage answers later, and at most one such request is pending.
@@ -247,6 +255,11 @@ impl Worker {
                 }
                 None => break,
             }
+        }
+        self.share();
+        // The answer of the manager or of the directory brings an event.
+        if waits {
+            return;
         }
         let asks = self.request();
         // A running task or a missing demand brings an event that balances again.

@@ -127,7 +127,7 @@ proptest! {
                         worker.handle_bucket_finished(lease);
                     }
                     Effect::Request { .. } => {}
-                    Effect::Call { .. } | Effect::MakeRoom { .. } | Effect::Leave => prop_assert!(false, "{effect:?}"),
+                    effect => prop_assert!(false, "{effect:?}"),
                 }
             }
         }

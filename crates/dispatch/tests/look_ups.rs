@@ -198,10 +198,11 @@ impl<'a> Shell<'a> {
     }
 
     fn withdraw(&mut self, choice: usize) {
-        let back = match choice % 4 {
+        let back = match choice % 5 {
             0 => self.run.take_unstarted(false),
             1 => self.run.take_unstarted(true),
-            2 => self.run.withdraw(&BTreeSet::from([InstanceId((choice / 4) as u32 % 14)])),
+            2 => self.run.withdraw(&BTreeSet::from([InstanceId((choice / 5) as u32 % 14)])),
+            3 => self.run.take_spare(Duration::from_secs((choice / 5) as u64 % 3)).1,
             _ => self.run.cancel(),
         };
         back.into_iter().for_each(|instance| self.end(instance, "withdrawn"));
@@ -361,4 +362,33 @@ fn long_paths_are_first_near_the_end() {
     assert_eq!(order(0), "abcbc");
     assert_eq!(order(4), "abbcc");
     assert_eq!(order(2), "abcbc");
+}
+
+#[test]
+fn spare_instances_are_those_with_a_ready_task_that_no_slot_runs() {
+    let case = chains();
+    let run = BucketExecution::new(&case.stage, &case.work, case.bytes.clone(), None).expect("a valid case");
+    let seconds = |seconds| Duration::from_secs(seconds);
+    let run = run.with_gate(vec![true; 3]).with_paths([8, 6, 2].map(seconds).to_vec(), 40);
+    let mut shell = Shell { run, ..Shell::new(&case, vec![true; 3], 0) };
+    let tail = |shell: &Shell<'_>| shell.run.demand(0).tail;
+    assert_eq!((tail(&shell).next_path, tail(&shell).spare_path), (seconds(8), Some(seconds(8))));
+    assert!(shell.start());
+    assert_eq!(tail(&shell).spare_path, None, "both wait for the first task");
+    shell.resolve(0);
+    shell.start();
+    shell.finish(15);
+    shell.follow();
+    assert_eq!([next_task(&mut shell, false), next_task(&mut shell, false)], ["b", "b"]);
+    // The last tasks differ, and have a quarter of the longest path.
+    assert!(tail(&shell).is_last && tail(&shell).spare_path == Some(seconds(2)), "{:?}", tail(&shell));
+    assert_eq!(shell.run.take_spare(seconds(2)), (Duration::ZERO, Vec::new()), "not longer");
+    assert!(shell.start());
+    shell.resolve(0);
+    assert!(!tail(&shell).is_last, "a claimed task runs at once");
+    let (path, spare) = shell.run.take_spare(Duration::ZERO);
+    assert_eq!((path, &spare[..]), (seconds(2), &[InstanceId(1)][..]));
+    spare.into_iter().for_each(|instance| shell.end(instance, "withdrawn"));
+    shell.complete();
+    shell.check_end();
 }

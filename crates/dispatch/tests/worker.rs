@@ -194,9 +194,7 @@ impl Shell {
                     // Requested buckets and buckets without a demand never outnumber the free slots.
                     assert!(self.asked + self.silent().count() as u32 <= self.free(), "hoards buckets");
                 }
-                Effect::Call { .. } | Effect::MakeRoom { .. } | Effect::HandBack { .. } | Effect::Leave => {
-                    panic!("{effect:?}")
-                }
+                effect => panic!("{effect:?}"),
             }
         }
         assert_eq!(self.worker.leases(), self.buckets.len());

@@ -188,17 +188,9 @@ impl Audit {
                 "lease revoked without a reason",
                 effect,
             ),
-            Effect::Share { worker, study, lease } => {
-                let granted = self.studies.get_mut(study).and_then(|model| model.leases.get_mut(lease));
-                let granted = granted.filter(|granted| {
-                    granted.worker == *worker
-                        && !granted.requested
-                        && granted.open.len() > 1
-                        && *event == Event::Tick
-                });
-                granted
-                    .map(|granted| granted.requested = true)
-                    .ok_or_else(|| breach("steal request that is not allowed", effect))
+            Effect::QueryAnswer { worker, found } => self.query_answered(event, *worker, *found, effect),
+            Effect::Share { worker, study, lease, longer_than } => {
+                self.steal_requested(event, (*worker, *study, *lease), *longer_than, effect)
             }
             Effect::Copy { worker, study, key, from, replica: Some(_) } => {
                 self.follow_replica((*worker, *study, *key, *from), effect)

@@ -51,6 +51,13 @@ pub enum Event {
         /// Only of later stages than this one.
         after: Option<u32>,
     },
+    /// A worker asks for an instance with a longer path before it runs a last task of one.
+    Query {
+        /// The worker.
+        worker: WorkerId,
+        /// The path of its next task, in microseconds.
+        path_us: u64,
+    },
     /// An instance is finished.
     Done {
         /// The worker.
@@ -96,6 +103,19 @@ pub enum Event {
         lease: LeaseId,
         /// The instances.
         instances: Vec<InstanceId>,
+    },
+    /// A worker returns instances that others can continue.
+    Spare {
+        /// The worker.
+        worker: WorkerId,
+        /// The study.
+        study: PlanId,
+        /// The lease.
+        lease: LeaseId,
+        /// The instances.
+        instances: Vec<InstanceId>,
+        /// Their predicted path, in microseconds.
+        path_us: u64,
     },
     /// Unstarted buckets are rebuilt.
     Replanned {
@@ -245,6 +265,7 @@ impl Event {
             Self::Cancel { study } => manager.handle_cancel(*study),
             Self::Join { facts } => return ManagerReply::Joined(manager.handle_join(facts.clone())),
             Self::Request { worker, buckets, after } => manager.handle_request(*worker, *buckets, *after),
+            Self::Query { worker, path_us } => manager.handle_query(*worker, Duration::from_micros(*path_us)),
             Self::Done { worker, study, lease, instance } => {
                 return ManagerReply::Counted(manager.handle_done(*worker, *study, *lease, *instance));
             }
@@ -259,6 +280,10 @@ impl Event {
             }
             Self::Back { worker, study, lease, instances } => {
                 return ManagerReply::Counted(manager.handle_returned(*worker, *study, *lease, instances));
+            }
+            Self::Spare { worker, study, lease, instances, path_us } => {
+                let path = Duration::from_micros(*path_us);
+                return ManagerReply::Counted(manager.handle_spare(*worker, *study, *lease, instances, path));
             }
             Self::Replanned { study, buckets } => {
                 let new = NewBuckets::new(buckets.clone());

@@ -130,6 +130,11 @@ pub fn event_in_words(event: &Event) -> String {
             let back = list(instances.iter().copied());
             format!("{worker} returns {back} of {study} under {lease}")
         }
+        Event::Query { worker, path_us } => format!("{worker} asks for a path longer than {path_us} us"),
+        Event::Spare { worker, study, lease, instances, path_us } => {
+            let back = list(instances.iter().copied());
+            format!("{worker} returns {back} of {study} under {lease}, with paths of {path_us} us")
+        }
         Event::Replanned { study, buckets } => {
             format!("{study} is replanned into {} buckets", buckets.len())
         }
@@ -170,7 +175,8 @@ pub fn effect_in_words(effect: &Effect) -> String {
             format!("{worker} is granted {ids} of {study} under {lease}")
         }
         Effect::Revoke { worker, study, lease } => format!("{lease} of {study} on {worker} is revoked"),
-        Effect::Share { worker, study, lease } => {
+        Effect::QueryAnswer { worker, found } => format!("{worker}: longer path found: {found}"),
+        Effect::Share { worker, study, lease, .. } => {
             format!("{worker} is asked to return instances of {lease} of {study}")
         }
         Effect::Replicated { worker, study, lease, instance } => {

@@ -14,6 +14,7 @@ mod nuclei;
 mod results;
 mod stage;
 mod study;
+mod withdrawal;
 
 use crate::event_queue::EventQueue;
 use crate::random::Random;
@@ -23,7 +24,7 @@ use pleach_dispatch::directory::{DirectoryMessage, Member, MemberChange, MemberI
 use pleach_dispatch::message::TaskReport;
 use pleach_dispatch::stage::OutputId;
 use pleach_dispatch::{InstanceId, LeaseId, PlanId};
-use pleach_regions::TaskKey;
+use pleach_regions::{RegionIdentity, TaskKey};
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 pub use study::{SharedStudy, SharedTask, StudyCost};
@@ -36,6 +37,8 @@ const NODE: NodeDigest = NodeDigest([0; 16]);
 pub struct SharingOptions {
     /// Workers of one slot.
     pub workers: usize,
+    /// Planned ranges of instances for each worker.
+    pub ranges: usize,
     /// Seed of latencies.
     pub seed: u64,
     /// Whether workers share results through the directory.
@@ -46,6 +49,8 @@ pub struct SharingOptions {
     pub waiting_buckets: usize,
     /// With at most this number of open tasks in a bucket, the longest path is first.
     pub tail_tasks: usize,
+    /// Whether workers continue instances of each other with longer paths, near the end.
+    pub steals_paths: bool,
     /// Range of a message's one-way latency in microseconds.
     pub latency_us: (u64, u64),
     /// Bytes per second that a worker sends, and that it receives.
@@ -57,6 +62,8 @@ pub struct SharingOptions {
     /// Whether fetched outputs are announced before the task that reads them has run, and those of tasks with several
     /// outputs as well.
     pub announces_early: bool,
+    /// Whether receivers of an output send it on to others that wait for its holder.
+    pub broadcasts: bool,
     /// Records all events.
     pub logged: bool,
 }
@@ -70,16 +77,19 @@ impl SharingOptions {
     pub fn new(workers: usize, seed: u64) -> Self {
         Self {
             workers,
+            ranges: 1,
             seed,
             shared: true,
             takes_others: true,
             waiting_buckets: 1,
             tail_tasks: TAIL_TASKS,
+            steals_paths: true,
             latency_us: (100, 1000),
             bytes_per_second: 1.25e9,
             result_bytes: u64::MAX,
             lost: None,
             announces_early: true,
+            broadcasts: true,
             logged: false,
         }
     }
@@ -96,6 +106,8 @@ pub struct SharingStats {
     pub runs: u64,
     /// Runs of tasks that had run before, by key.
     pub repeated: u64,
+    /// Seconds of these runs.
+    pub repeated_seconds: f64,
     /// Bytes fetched from other workers.
     pub bytes_moved: u64,
     /// Look-ups in the directory.
@@ -119,6 +131,9 @@ pub struct SharingStats {
 #[derive(Debug)]
 enum WorkerMessage {
     Request(u32, Option<u32>),
+    /// The path of the next task.
+    Query(Duration),
+    Spare(LeaseId, Vec<InstanceId>, Duration),
     Call(u64),
     Done(LeaseId, InstanceId, Vec<TaskReport>),
     Back(LeaseId, Vec<InstanceId>),
@@ -128,7 +143,8 @@ enum WorkerMessage {
 enum ManagerMessage {
     Assign(LeaseId, Box<pleach_dispatch::message::BucketWork>, bool),
     Revoke(LeaseId),
-    Share(LeaseId),
+    Share(LeaseId, Duration),
+    QueryAnswer(bool),
     SyncAck(u64),
     Members(MemberChange),
     Introduce,
@@ -156,6 +172,12 @@ enum Due {
         job: u64,
         output: OutputId,
         is_there: bool,
+    },
+    /// A holder has sent an output.
+    Sent {
+        holder: usize,
+        identity: RegionIdentity,
+        to: usize,
     },
     Ran(usize, u64),
     Kill(usize),
@@ -205,8 +227,8 @@ impl SharingCluster {
     /// Never, except if the manager is not able to begin.
     #[must_use]
     pub fn new(study: SharedStudy, options: SharingOptions) -> Self {
-        let plan = study.plan(options.workers);
-        let nodes: Vec<Node> = (0..options.workers).map(Node::new).collect();
+        let plan = study.plan(options.ranges * options.workers);
+        let nodes: Vec<Node> = (0..options.workers).map(|number| Node::new(number, &options)).collect();
         let mut cluster = Self {
             by_member: nodes.iter().enumerate().map(|(number, node)| (node.id, number)).collect(),
             by_worker: BTreeMap::new(),
@@ -344,6 +366,7 @@ impl SharingCluster {
                 self.follow(node);
             }
             Due::Asked { node, job, output, holders } => self.asked(node, job, output, holders),
+            Due::Sent { holder, identity, to } if is_up(self, holder) => self.sent(holder, identity, to),
             Due::Fetched { node, job, output, is_there } if is_up(self, node) => {
                 self.fetched(node, job, output, is_there);
                 self.follow(node);
@@ -355,6 +378,7 @@ impl SharingCluster {
             Due::Kill(node) => {
                 self.note_activity(node);
                 self.nodes[node].up = false;
+                self.end_sends(node);
                 self.at(self.now_us + MISSED_US, Due::Missed(node));
             }
             Due::Missed(node) => self.missed(node)?,

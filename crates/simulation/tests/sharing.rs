@@ -62,6 +62,35 @@ fn other_tasks_run_during_waits() {
     assert!(others.makespan_seconds < 0.95 * one.makespan_seconds, "{others:?} {one:?}");
 }
 
+#[test]
+fn longer_paths_of_other_workers_precede_last_tasks() {
+    for (scope, of_bound) in [(ReuseScope::Dataflow, 1.10), (ReuseScope::Value, 1.20)] {
+        let study = study(992, scope, SECONDS);
+        let paths = run(&study, SharingOptions::new(256, 500));
+        let without = run(&study, SharingOptions { steals_paths: false, ..SharingOptions::new(256, 500) });
+        assert!(paths.makespan_seconds < 0.96 * without.makespan_seconds, "{paths:?} {without:?}");
+        let cost = study.cost();
+        let bound = cost.critical_seconds.max(cost.unique_seconds / 256.0);
+        assert!(
+            paths.makespan_seconds < of_bound * bound,
+            "{scope:?}: {} of {bound}",
+            paths.makespan_seconds
+        );
+        assert_eq!(paths.repeated, 0);
+        assert_eq!(paths.runs, without.runs);
+    }
+}
+
+#[test]
+fn receivers_send_the_outputs_of_first_tasks_on() {
+    let study = study(992, ReuseScope::Value, SECONDS);
+    let all = run(&study, SharingOptions::new(1024, 500));
+    let one = run(&study, SharingOptions { broadcasts: false, ..SharingOptions::new(1024, 500) });
+    assert!(all.makespan_seconds < 0.95 * one.makespan_seconds, "{all:?} {one:?}");
+    assert!(all.makespan_seconds < 1.06 * study.cost().critical_seconds, "{}", all.makespan_seconds);
+    assert_eq!(all.repeated, 0);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
@@ -79,6 +108,8 @@ proptest! {
         waiting_buckets in 1..4_usize,
         takes_others in any::<bool>(),
         announces_early in any::<bool>(),
+        steals_paths in any::<bool>(),
+        broadcasts in any::<bool>(),
     ) {
         let scope = if is_value { ReuseScope::Value } else { ReuseScope::Dataflow };
         let study = study(rows, scope, if is_short { SHORT } else { SECONDS });
@@ -90,6 +121,8 @@ proptest! {
             waiting_buckets,
             takes_others,
             announces_early,
+            steals_paths,
+            broadcasts,
             logged: true,
             ..SharingOptions::new(workers, seed)
         };

@@ -4,13 +4,14 @@
 //! - The regions that a bucket reads do not change while it runs.
 //! - The change count of storage never falls, so an equal count means equal content, and the inputs need no new check.
 
-use crate::stage::{InstanceSelection, SlotGranted, StageActor, TakeInstances, input_bytes};
+use crate::stage::{InstanceSelection, SlotGranted, StageActor, TakeInstances, TakeSpare, input_bytes};
 use actix::dev::Request;
 use actix::prelude::*;
 use pleach_dispatch::stage::NodeId;
 use pleach_dispatch::{LeaseId, PlanId, SlotId};
 use pleach_regions::{RamTier, RegionKey};
 use std::collections::{HashMap, HashSet};
+use std::time::Duration;
 
 /// A bucket with its stage actor.
 pub(crate) struct Bucket {
@@ -35,6 +36,11 @@ impl Bucket {
     /// Grants a slot to one task of the bucket.
     pub(crate) fn grant(&self, slot: SlotId, node: NodeId) {
         self.stage.do_send(SlotGranted { slot, node });
+    }
+
+    /// Requests instances with a longer path that other workers can continue.
+    pub(crate) fn take_spare(&self, longer_than: Duration) -> Request<StageActor, TakeSpare> {
+        self.stage.send(TakeSpare { longer_than })
     }
 
     /// Requests instances of the bucket from its stage actor.

@@ -3,6 +3,7 @@
 use crate::message::BucketWork;
 use crate::{InstanceId, LeaseId, PlanId, WorkerId, study};
 use pleach_regions::RegionKey;
+use std::time::Duration;
 
 /// Effects for the shell to perform.
 #[derive(Clone, Debug, PartialEq)]
@@ -36,7 +37,7 @@ pub enum Effect {
         /// The lease.
         lease: LeaseId,
     },
-    /// Ask a worker to return the unstarted instances of a lease: other workers are idle.
+    /// Ask a worker to return instances of a lease: others are idle, or run last tasks of their instances.
     Share {
         /// The recipient.
         worker: WorkerId,
@@ -44,6 +45,15 @@ pub enum Effect {
         study: PlanId,
         /// The lease.
         lease: LeaseId,
+        /// Only instances with a longer path, near the end of the bucket.
+        longer_than: Duration,
+    },
+    /// Answer the query of a worker ([`handle_query`](super::Manager::handle_query)).
+    QueryAnswer {
+        /// The recipient.
+        worker: WorkerId,
+        /// Whether a bucket has been granted.
+        found: bool,
     },
     /// Ask a worker to fetch a region from one that leaves, or that may be lost.
     Copy {

@@ -2,6 +2,7 @@
 //! twice.
 
 use super::{Effect, Manager};
+use crate::plan::ReuseScope;
 use crate::study::{RebalanceCandidates, StragglerPolicy, Study};
 use crate::{PlanId, WorkerId};
 use std::borrow::Cow;
@@ -15,6 +16,12 @@ pub(super) const BEHIND: StragglerPolicy = StragglerPolicy { factor: 4, min_time
 
 /// Maximum of idle workers served at one tick: about as many as find work before the asked workers have answered.
 const MAX_AT_ONCE: usize = 32;
+
+/// Maximum of steal requests at one tick: 2,560 messages a second. Workers answer most of them later, if ever.
+const MAX_ASKS: usize = 256;
+
+/// Steal requests for one idle worker at one tick: not every asked worker has an instance to give.
+const ASKS_OF_IDLE: usize = 4;
 
 /// Candidates found in each study at one tick. Each study is searched once.
 type Found = BTreeMap<PlanId, RebalanceCandidates>;
@@ -32,25 +39,41 @@ impl Manager {
             return;
         }
         let idle: Vec<WorkerId> = self.queue.any().take(MAX_AT_ONCE).collect();
+        let refused = std::mem::take(&mut self.refused);
         let mut found = BTreeMap::new();
+        let mut asks = MAX_ASKS;
         for worker in idle {
             // Stealing first: it executes nothing twice.
-            if !self.share(worker, &mut found) && !self.try_twice(worker, &mut found) {
+            let asked = self.ask_for(worker, Duration::ZERO, ASKS_OF_IDLE.min(asks), &mut found);
+            asks -= asked;
+            if asked == 0 && !self.try_twice(worker, &mut found) {
                 break;
             }
         }
+        // Any worker may answer the next queries.
+        for (worker, path) in refused {
+            asks -= self.ask_for(worker, path, asks, &mut found);
+        }
+    }
+
+    /// Asks busy workers on behalf of one. Returns the number of requests.
+    fn ask_for(&mut self, worker: WorkerId, longer_than: Duration, asks: usize, found: &mut Found) -> usize {
+        // Without reuse between workers, an instance that another one continues begins again.
+        let is_shared = |study: &Study| study.plan().sharing != ReuseScope::Tree;
+        let most = if self.studies.values().any(is_shared) { asks } else { asks.min(1) };
+        (0..most).take_while(|_| self.share(worker, longer_than, found)).count()
     }
 
     /// Asks a busy worker to return a part of its unstarted instances. The study with most leases comes first.
-    fn share(&mut self, idle: WorkerId, found: &mut Found) -> bool {
+    fn share(&mut self, idle: WorkerId, longer_than: Duration, found: &mut Found) -> bool {
         for id in self.busiest() {
             let Some(runs) = self.can_get(idle, id).map(Cow::into_owned) else { continue };
             let suits = |stage: usize| runs.get(stage).copied().unwrap_or(true);
             let now = self.now;
             let Some(study) = self.studies.get_mut(&id) else { continue };
             let helpable = found.entry(id).or_insert_with(|| study.helpable(now, BEHIND));
-            if let Some((worker, lease)) = study.request_steal(helpable, idle, suits) {
-                self.effects.push_back(Effect::Share { worker, study: id, lease });
+            if let Some((worker, lease)) = study.request_steal(helpable, idle, longer_than, suits) {
+                self.effects.push_back(Effect::Share { worker, study: id, lease, longer_than });
                 return true;
             }
         }

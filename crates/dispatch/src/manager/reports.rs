@@ -5,6 +5,7 @@ use crate::message::{Report, ReportedEnd, TaskFailure};
 use crate::study::{Study, TaskTimings};
 use crate::{InstanceId, LeaseId, PlanId, WorkerId};
 use pleach_regions::RegionKey;
+use std::time::Duration;
 
 impl Manager {
     /// Handles a worker's reports on instances of a study, one after the other, and then grants what is ready. Returns for
@@ -83,6 +84,31 @@ impl Manager {
             self.note_late(worker, id, lease);
         }
         self.study_event(id, |study| study.handle_returned(worker, lease, instances))
+    }
+
+    /// Takes back begun instances of a lease that others can continue, with their predicted path. See
+    /// [`handle_returned`](Self::handle_returned).
+    pub fn handle_spare(
+        &mut self,
+        worker: WorkerId,
+        id: PlanId,
+        lease: LeaseId,
+        instances: &[InstanceId],
+        path: Duration,
+    ) -> bool {
+        self.study_event(id, |study| {
+            if study.leased(lease).is_none_or(|(holder, _)| holder != worker) {
+                return false;
+            }
+            study.record_begun(instances, path);
+            // Also without instances: the lease could not be asked again otherwise.
+            let mut counted = study.handle_returned(worker, lease, &[]);
+            // Each in a bucket of its own: several workers wait, or will.
+            for instance in instances {
+                counted |= study.handle_returned(worker, lease, &[*instance]);
+            }
+            counted
+        })
     }
 
     pub(super) fn study_event(&mut self, id: PlanId, event: impl FnOnce(&mut Study) -> bool) -> bool {

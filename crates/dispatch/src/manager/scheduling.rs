@@ -101,6 +101,16 @@ impl Manager {
 
     /// Picks a worker's next bucket. `None` while the worker runs an isolated instance, or is reserved and not empty.
     fn choose(&self, worker: WorkerId, after: Option<usize>) -> Option<(PlanId, BucketId)> {
+        self.choose_from(worker, after, self.may_steal(worker, after))
+    }
+
+    /// As [`choose`](Self::choose). `may_steal` allows buckets of tiles of other workers.
+    pub(super) fn choose_from(
+        &self,
+        worker: WorkerId,
+        after: Option<usize>,
+        may_steal: bool,
+    ) -> Option<(PlanId, BucketId)> {
         let member = self.members.get(worker)?;
         if self.studies.values().any(|study| study.runs_isolated(worker)) {
             return None;
@@ -109,7 +119,6 @@ impl Manager {
         if !is_alone && self.reserved.contains(&worker) {
             return None;
         }
-        let may_steal = self.may_steal(worker, after);
         let mut best: Option<(usize, PlanId, BucketId)> = None;
         for (&id, study) in &self.studies {
             if best.is_some_and(|(leases, _, _)| leases <= study.leases()) || !self.has_room(worker, id) {
@@ -154,7 +163,7 @@ impl Manager {
         self.studies.get(&id).map_or(0, |study| study.plan().needs.with_spill(spill_bytes))
     }
 
-    fn grant(&mut self, worker: WorkerId, id: PlanId, bucket: BucketId, later: bool) {
+    pub(super) fn grant(&mut self, worker: WorkerId, id: PlanId, bucket: BucketId, later: bool) {
         let lease = self.next_lease();
         let most = self.max_instances(worker, id, bucket);
         let Some(study) = self.studies.get_mut(&id) else { return };

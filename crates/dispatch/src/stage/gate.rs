@@ -8,6 +8,13 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+/// Shorter paths are not worth the messages to move an instance to another worker, and the transfer of its inputs.
+const MIN_PATH: Duration = Duration::from_millis(250);
+
+/// The last tasks of an instance have at most a quarter of the longest path: t7 of the nuclei segmentation has a tenth, t6
+/// more than half.
+const MAX_LAST_SHARE: u32 = 4;
+
 #[derive(Debug, Default)]
 pub(super) struct Gate {
     /// By task of the stage: whether it is looked up. Empty without a directory.
@@ -55,6 +62,36 @@ impl Gate {
         }
         let path = |level: usize| self.paths.get(level).copied().unwrap_or_default();
         self.unresolved.iter().map(|(node, level)| (Reverse(path(*level)), *node)).min().map(|(_, node)| node)
+    }
+
+    /// Returns the predicted path from the start of a task of the stage.
+    pub(super) fn path(&self, level: usize) -> Duration {
+        self.paths.get(level).copied().unwrap_or_default()
+    }
+
+    /// Returns whether a task of the stage is among the last ones of its instances, with a path that is worth a look for a
+    /// longer one.
+    pub(super) fn is_last(&self, level: usize) -> bool {
+        let longest = self.paths.iter().max().copied().unwrap_or_default();
+        self.path(level) >= MIN_PATH && self.path(level).saturating_mul(MAX_LAST_SHARE) <= longest
+    }
+
+    pub(super) fn has_no_paths(&self) -> bool {
+        self.paths.is_empty()
+    }
+
+    /// Returns whether a bucket with this number of open tasks is near its end.
+    pub(super) fn is_tail(&self, open_tasks: usize) -> bool {
+        open_tasks <= self.tail_tasks
+    }
+
+    /// Returns the tasks to look up with their tasks of the stage, except the one that is being looked up for a slot.
+    pub(super) fn levels(&self) -> impl Iterator<Item = (NodeId, usize)> {
+        self.unresolved.iter().map(|(node, level)| (*node, *level))
+    }
+
+    pub(super) fn resolving(&self) -> Option<NodeId> {
+        self.resolving
     }
 
     pub(super) fn unresolved(&self) -> impl Iterator<Item = NodeId> {

@@ -44,6 +44,12 @@ impl Study {
         isolated.or_else(|| {
             let first = self.ready.first(suits.after, suits.runs)?;
             let local = self.most_suitable(first, suits);
+            let begun = self.ready.longest_begun(suits.after, suits.runs);
+            let is_shorter =
+                |begun: &BucketId| local.is_none_or(|local| self.path(local) < self.path(*begun));
+            if let Some(begun) = begun.filter(is_shorter) {
+                return Some(begun);
+            }
             let local = local?;
             Some(self.longest_path(suits).filter(|longest| self.is_longer(*longest, local)).unwrap_or(local))
         })
@@ -65,6 +71,20 @@ impl Study {
     /// Returns whether the path from a bucket is longer than from another by more than tiles of one size differ.
     fn is_longer(&self, bucket: BucketId, than: BucketId) -> bool {
         self.path_seconds(bucket) > self.path_seconds(than) * MIN_PATH_RATIO
+    }
+
+    /// Returns the predicted path of a bucket's first instance to the end of the study. Without a prediction, no path is
+    /// longer.
+    pub(crate) fn path(&self, bucket: BucketId) -> Duration {
+        let Some(first) = self.instances.bucket(bucket).open().first() else { return Duration::ZERO };
+        let rank =
+            || self.plan.ranks.get(first.index()).and_then(|rank| Duration::try_from_secs_f32(*rank).ok());
+        self.begun.get(first).copied().or_else(rank).unwrap_or(Duration::MAX)
+    }
+
+    /// Records the predicted path of instances that a worker has begun, and returns.
+    pub(crate) fn record_begun(&mut self, instances: &[InstanceId], path: Duration) {
+        self.begun.extend(instances.iter().map(|id| (*id, path)));
     }
 
     fn path_seconds(&self, bucket: BucketId) -> f32 {
@@ -159,7 +179,9 @@ impl Study {
             return;
         }
         let (stage, span) = (self.stage_of_bucket(bucket), self.span(bucket));
-        if self.ready.queue(bucket, stage, span, is_isolated) {
+        let first = self.instances.bucket(bucket).open().first();
+        let begun = first.and_then(|first| self.begun.get(first)).copied();
+        if self.ready.queue(bucket, stage, span, is_isolated, begun) {
             self.instances.set_ready_since(bucket, self.now);
         }
     }

@@ -4,6 +4,7 @@
 
 use super::Study;
 use super::state::{Lease, Throughput};
+use crate::plan::ReuseScope;
 use crate::{InstanceId, LeaseId, WorkerId};
 use std::collections::BinaryHeap;
 use std::time::Duration;
@@ -41,7 +42,7 @@ impl Study {
             (0..self.throughput.stages()).map(|stage| behind.timeout(stage, &self.throughput)).collect();
         let mut helpable = RebalanceCandidates::default();
         for (id, lease) in self.leases.iter() {
-            if lease.is_shareable() {
+            if self.may_share(lease, Duration::ZERO) {
                 helpable.shareable.push(((self.remaining_path(lease), lease.open().len()), id));
             }
             let Some(first) = lease.open().first().filter(|_| lease.twin().is_none()) else { continue };
@@ -67,10 +68,19 @@ impl Study {
         &mut self,
         helpable: &mut RebalanceCandidates,
         worker: WorkerId,
+        longer_than: Duration,
         suits: impl Fn(usize) -> bool,
     ) -> Option<(WorkerId, LeaseId)> {
-        let id = self.first(&mut helpable.shareable, worker, suits, Lease::is_shareable)?;
-        Some((self.leases.request_return(id)?, id))
+        let is_still = |lease: &Lease| self.may_share(lease, longer_than);
+        let id = self.first(&mut helpable.shareable, worker, suits, is_still)?;
+        Some((self.leases.request_return(id, longer_than)?, id))
+    }
+
+    /// Returns whether a worker may be asked for instances of a lease. Where workers find the results of each other, it may
+    /// also give its only instance, to a worker that continues it.
+    fn may_share(&self, lease: &Lease, longer_than: Duration) -> bool {
+        let is_shared = self.plan.sharing != ReuseScope::Tree;
+        lease.is_shareable(longer_than) && (is_shared || lease.open().len() > 1)
     }
 
     /// Returns the predicted time until the results of a lease's last instance are complete, if one instance runs after

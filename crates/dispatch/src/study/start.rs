@@ -4,7 +4,7 @@ use super::state::{Failures, Instances, Leases, Positions, ReadyQueue, Regions, 
 use super::{Effect, Study};
 use crate::plan::{ExecutionPlan, PlanError};
 use crate::{BucketId, InstanceId};
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
 impl Study {
@@ -31,6 +31,7 @@ impl Study {
             leases: Leases::default(),
             regions: Regions::of(&plan, &open),
             failures: Failures::default(),
+            begun: BTreeMap::new(),
             throughput: Throughput::of(&plan),
             plan,
             is_halted: false,

@@ -42,6 +42,16 @@ impl Worker {
     /// started, since its memory would keep that one waiting. Stages overtake one that has not: it holds nothing yet.
     pub(super) fn admitted(&self) -> Option<Admission> {
         let makes_room = self.memory.is_freeing();
+        for (rank, demand) in self.by_path(self.ready()).into_iter().flatten() {
+            let may = demand.started || !makes_room;
+            if may
+                && self.excess(&demand) == 0
+                && self.can_all_finish(rank, &demand)
+                && self.leaves_room(rank, &demand)
+            {
+                return Some(Admission::Runs(rank.2));
+            }
+        }
         for (rank, demand) in self.ready() {
             let (lease, excess) = (rank.2, self.excess(&demand));
             // The inputs of a bucket that starts now may be among the regions being spilled.

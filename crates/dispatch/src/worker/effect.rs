@@ -2,6 +2,7 @@
 
 use crate::stage::NodeId;
 use crate::{LeaseId, SlotId};
+use std::time::Duration;
 
 /// Effects for the shell to perform.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,6 +42,25 @@ pub enum Effect {
     HandBack {
         /// The lease.
         lease: LeaseId,
+    },
+    /// Ask the manager for an instance with a path longer than this, before a last task of an instance runs. Pass the answer to
+    /// [`Worker::handle_query_answer`](super::Worker::handle_query_answer).
+    Query {
+        /// The path of the next task.
+        longer_than: Duration,
+    },
+    /// Return half of the unstarted instances of this lease: other workers are idle.
+    ShareHalf {
+        /// The lease.
+        lease: LeaseId,
+    },
+    /// Return spare instances of this lease with a longer path than this
+    /// ([`take_spare`](crate::stage::BucketExecution::take_spare)).
+    ShareSpare {
+        /// The lease.
+        lease: LeaseId,
+        /// The path.
+        longer_than: Duration,
     },
     /// The worker is stopping, and no task runs: leave.
     Leave,

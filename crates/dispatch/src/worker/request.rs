@@ -34,7 +34,9 @@ impl Worker {
     /// buckets while its own wait would gather buckets from the workers that could run them.
     fn spoken_for(&self) -> usize {
         let waits = |held: &BucketEntry| {
-            held.demand().is_none_or(|demand| demand.resolving || demand.ready > 0 && !demand.started)
+            held.demand().is_none_or(|demand| {
+                demand.resolving || demand.tail.waits || demand.ready > 0 && !demand.started
+            })
         };
         self.buckets.iter().filter(|(_, held)| waits(held)).count()
     }

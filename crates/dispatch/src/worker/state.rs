@@ -2,7 +2,7 @@
 //!
 //! `slots` has the free slots and the running tasks, `buckets` the leases and the demands of their stages, `memory`
 //! the budget and the bytes that count against it, `requests` the open requests, `studies` the known studies, `sync`
-//! the pending sync with the manager. No context uses another one. [`Worker`](super::Worker) applies an event to all
+//! the pending sync with the manager, `tail` the query and the requests at the end of the work. No context uses another one. [`Worker`](super::Worker) applies an event to all
 //! that it concerns.
 
 mod buckets;
@@ -11,6 +11,7 @@ mod requests;
 mod slots;
 mod studies;
 mod sync;
+mod tail;
 
 pub(super) use buckets::{BucketEntry, Buckets, Rank};
 pub(super) use memory::Memory;
@@ -18,3 +19,4 @@ pub(super) use requests::Requests;
 pub(super) use slots::Slots;
 pub(super) use studies::Studies;
 pub(super) use sync::ManagerSync;
+pub(super) use tail::Tail;

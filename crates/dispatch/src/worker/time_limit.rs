@@ -31,6 +31,10 @@ impl Worker {
     /// Handles the passage of time without another event. Call it periodically.
     pub fn handle_tick(&mut self, now: Duration) {
         self.handle_time(now);
+        if self.tail.tick() {
+            self.requests.record_answer(false);
+            self.balance();
+        }
         if self.clock.end.is_some() {
             // Stages that were asked to return instances and have not answered are asked again.
             self.buckets.iter_mut().for_each(|(_, held)| held.clear_return());

@@ -18,5 +18,6 @@ mod replicas;
 mod shapes;
 #[path = "../support/solo.rs"]
 mod solo;
+mod spare;
 mod suspected;
 mod uneven;

@@ -414,12 +414,12 @@ impl<'a> Node<'a> {
                     }
                     self.local.push_back(Local::Moved(goes));
                 }
-                Effect::HandBack { .. } => panic!("{effect:?}"),
                 Effect::Leave => {
                     assert!(self.running.is_empty() && !self.left);
                     self.left = true;
                     self.to_manager.push_back(ToManager::Leave);
                 }
+                effect => panic!("{effect:?}"),
             }
         }
     }

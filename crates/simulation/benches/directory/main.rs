@@ -1,7 +1,7 @@
 //! Work saved and makespan of workers that share task results, beside the targets of a prototype.
 //!
 //! Run with `cargo bench -p pleach-simulation --bench directory`. Arguments: numbers of workers (8, 64, 256 and 1024 without),
-//! and options `loss` and `eviction` for further tables.
+//! and options `loss`, `eviction`, `tiles` and `papers` for further tables.
 //!
 //! The study is MOAT with 992 evaluations on one tile. The files beside this one have the classes of equal task outputs,
 //! measured on a glioma tile of 512² px with three seeds of the sample (`cargo bench -p pleach-pathology --bench
@@ -10,6 +10,8 @@
 //! tasks t2 t3 t4 t1 t5 t6 t7.
 
 #![expect(clippy::print_stdout, reason = "tables are what this program is for")]
+
+mod papers;
 
 use pleach_dispatch::plan::ReuseScope;
 use pleach_simulation::sharing::{SharedStudy, SharingCluster, SharingOptions, SharingStats, StudyCost};
@@ -50,6 +52,8 @@ enum Kind {
     Off,
     /// One look-up at a time, depth-first, fetched outputs announced after the run.
     First,
+    /// Without instances of other workers before last tasks.
+    NoPaths,
     /// With the options of [`SharingOptions::new`].
     Present,
     /// The same, with transfers that take no time.
@@ -61,6 +65,7 @@ impl Kind {
         match self {
             Self::Off => "off",
             Self::First => "on, one look-up at a time, depth-first",
+            Self::NoPaths => "on, without other workers' longer paths",
             Self::Present => "on",
             Self::Fast => "on, transfers take no time",
         }
@@ -75,9 +80,11 @@ impl Kind {
                 takes_others: false,
                 tail_tasks: 0,
                 announces_early: false,
+                broadcasts: false,
                 waiting_buckets: usize::MAX,
                 ..new
             },
+            Self::NoPaths => SharingOptions { steals_paths: false, broadcasts: false, ..new },
             Self::Present => new,
             Self::Fast => SharingOptions { bytes_per_second: 1e15, ..new },
         }
@@ -149,9 +156,13 @@ fn targets(asked: &[usize]) {
     for (workers, dataflow, value) in TARGETS.iter().filter(|target| asked.contains(&target.0)) {
         for (scope, target) in [(ReuseScope::Dataflow, dataflow), (ReuseScope::Value, value)] {
             let [without, with] = *target;
-            for (kind, target) in
-                [(Kind::Off, without), (Kind::First, with), (Kind::Present, with), (Kind::Fast, with)]
-            {
+            for (kind, target) in [
+                (Kind::Off, without),
+                (Kind::First, with),
+                (Kind::NoPaths, with),
+                (Kind::Present, with),
+                (Kind::Fast, with),
+            ] {
                 let begun = Instant::now();
                 let cells = cells(scope, |seed, _| kind.options(*workers, seed));
                 row(&line(*workers, scope, kind, target, &cells, begun));
@@ -201,11 +212,21 @@ fn main() {
         return;
     }
     let asked: Vec<usize> = arguments.iter().filter_map(|argument| argument.parse().ok()).collect();
-    let asked = if asked.is_empty() { vec![8, 64, 256, 1024] } else { asked };
-    targets(&asked);
     let has = |name: &str| arguments.iter().any(|argument| argument == name);
+    let is_other = asked.is_empty() && (has("tiles") || has("papers"));
+    let asked = if asked.is_empty() { vec![8, 64, 256, 1024] } else { asked };
+    if !is_other {
+        targets(&asked);
+    }
     if has("loss") {
         losses(&asked);
+    }
+    if has("tiles") {
+        papers::tiles();
+    }
+    if has("papers") {
+        papers::one_tile();
+        papers::large();
     }
     if has("eviction") {
         evictions(&asked);

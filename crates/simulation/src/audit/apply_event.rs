@@ -46,7 +46,9 @@ impl Audit {
             Event::Lacking { worker, study, lease, instance, keys } => {
                 expect(self.lacking(*worker, *study, *lease, *instance, keys) == counted(answer))?;
             }
-            Event::Back { worker, study, lease, instances } => {
+            Event::Query { worker, .. } => self.requested(*worker, 1, None),
+            Event::Back { worker, study, lease, instances }
+            | Event::Spare { worker, study, lease, instances, .. } => {
                 expect(self.returned(*worker, *study, *lease, instances, answer))?;
             }
             Event::Replanned { .. } | Event::Tick | Event::Drain { .. } => {}

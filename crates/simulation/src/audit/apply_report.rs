@@ -75,7 +75,7 @@ impl Audit {
         self.note_late(worker, study, lease, instances);
         let granted = self.studies.get_mut(&study).and_then(|model| {
             let granted = model.leases.get_mut(&lease).filter(|granted| granted.worker == worker)?;
-            granted.requested = false;
+            granted.requested = None;
             Some(model)
         });
         let agrees = granted.is_some() == counted(answer);
@@ -126,7 +126,7 @@ impl Audit {
         open.retain(|id| Some(model.stage(*id)) == stage);
         if !open.is_empty() {
             let notified = BTreeMap::new();
-            let granted = Granted { worker, open: open.clone(), notified, requested: false, twin: None };
+            let granted = Granted { worker, open: open.clone(), notified, requested: None, twin: None };
             model.leases.insert(lease, granted);
         }
         self.notify(worker, study);

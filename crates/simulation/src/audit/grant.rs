@@ -10,6 +10,7 @@ use pleach_dispatch::study::Study;
 use pleach_dispatch::{InstanceId, LeaseId, PlanId, WorkerId};
 use pleach_regions::RegionKey;
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 /// Returns whether a worker can run a stage.
 fn can_run(facts: &WorkerInfo, plan: &ExecutionPlan, stage: usize) -> bool {
@@ -110,6 +111,42 @@ impl Audit {
         require(fresh, "study introduced twice", effect)
     }
 
+    /// Applies and checks the answer to a query. A found bucket has been granted before, which ended the request.
+    pub(super) fn query_answered(
+        &mut self,
+        event: &Event,
+        worker: WorkerId,
+        found: bool,
+        effect: &Effect,
+    ) -> Result<(), Violation> {
+        let ended = u32::from(!found);
+        let model = self.workers.get_mut(&worker).filter(|model| model.requested >= ended);
+        let is_open = model.is_some() && matches!(event, Event::Query { .. });
+        model.into_iter().for_each(|model| model.requested -= ended);
+        require(is_open, "answer without a query", effect)
+    }
+
+    /// Applies and checks a steal request.
+    pub(super) fn steal_requested(
+        &mut self,
+        event: &Event,
+        (worker, study, lease): (WorkerId, PlanId, LeaseId),
+        longer_than: Duration,
+        effect: &Effect,
+    ) -> Result<(), Violation> {
+        let model = self.studies.get_mut(&study);
+        let is_shared = model.as_ref().is_some_and(|model| model.plan.sharing != ReuseScope::Tree);
+        let granted = model.and_then(|model| model.leases.get_mut(&lease)).filter(|granted| {
+            granted.worker == worker
+                && granted.requested.is_none_or(|asked| longer_than < asked)
+                && (is_shared || granted.open.len() > 1)
+                && *event == Event::Tick
+        });
+        let is_allowed = granted.is_some();
+        granted.into_iter().for_each(|granted| granted.requested = Some(longer_than));
+        require(is_allowed, "steal request that is not allowed", effect)
+    }
+
     /// Applies and checks a grant.
     pub(super) fn assigned(
         &mut self,
@@ -153,7 +190,7 @@ impl Audit {
             other.twin = Some(lease);
         }
         let notified = named_holders(work).collect();
-        model.leases.insert(lease, Granted { worker, open: ids, notified, requested: false, twin });
+        model.leases.insert(lease, Granted { worker, open: ids, notified, requested: None, twin });
         Ok(())
     }
 

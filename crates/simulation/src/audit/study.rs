@@ -4,6 +4,7 @@ use pleach_dispatch::plan::{ExecutionPlan, PlannedInstance};
 use pleach_dispatch::{InstanceId, LeaseId, WorkerId};
 use pleach_regions::RegionKey;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::time::Duration;
 
 /// State of an instance in the model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,7 +22,7 @@ pub(super) struct Granted {
     /// Holders of its inputs, as named to the worker. Without inputs that the worker held itself.
     pub(super) notified: BTreeMap<RegionKey, BTreeSet<WorkerId>>,
     /// The worker has a steal request without an answer.
-    pub(super) requested: bool,
+    pub(super) requested: Option<Duration>,
     /// Another lease of the same instances.
     pub(super) twin: Option<LeaseId>,
 }

@@ -80,8 +80,10 @@ impl Audit {
     /// Records a return without a steal request by a worker with a time limit.
     pub(super) fn note_late(&mut self, worker: WorkerId, study: PlanId, lease: LeaseId, back: &[InstanceId]) {
         let Some(model) = self.studies.get(&study) else { return };
-        let granted =
-            model.leases.get(&lease).filter(|granted| granted.worker == worker && !granted.requested);
+        let granted = model
+            .leases
+            .get(&lease)
+            .filter(|granted| granted.worker == worker && granted.requested.is_none());
         let first = granted.and_then(|granted| granted.open.first()).filter(|_| !back.is_empty());
         let Some(stage) = first.map(|first| model.stage(*first)) else { return };
         if let Some(there) = self.workers.get_mut(&worker)

@@ -109,6 +109,8 @@ impl Cluster {
                 self.figures.twins += 1;
                 self.send_to(worker, ManagerMessage::Revoke(lease));
             }
+            // Simulated workers do not query.
+            Effect::QueryAnswer { .. } => {}
             Effect::Share { worker, lease, .. } => self.send_to(worker, ManagerMessage::Share(lease)),
             // Simulated workers never request replicas.
             Effect::Replicated { .. } => {}

@@ -5,9 +5,19 @@ use super::{Due, SharingCluster};
 use crate::random::Random;
 use pleach_dispatch::directory::{Member, MemberId, TaskRecord};
 use pleach_dispatch::stage::{InputLocation, OutputId, TaskRequest};
+use pleach_dispatch::storage::broadcast::Continuation;
 use pleach_dispatch::{LeaseId, SlotId};
 use pleach_regions::RegionIdentity;
 use std::collections::BTreeMap;
+
+/// A job that waits for an output, and the holders that it can ask, this one first.
+#[derive(Debug)]
+pub(super) struct Receiver {
+    node: usize,
+    job: u64,
+    output: OutputId,
+    holders: Vec<MemberId>,
+}
 
 /// Time until a request to a dead worker fails.
 const DEAD_US: u64 = 1_000_000;
@@ -83,13 +93,55 @@ impl SharingCluster {
             holders.remove(0);
             return self.ask(node, job, output, holders);
         }
+        if !self.options.broadcasts {
+            return self.send_output(holder, Receiver { node, job, output, holders });
+        }
+        let receiver = Receiver { node, job, output, holders };
+        if let Some(receiver) = self.nodes[holder].broadcasts.begin(identity, receiver) {
+            self.send_output(holder, receiver);
+        }
+    }
+
+    /// Sends an output. The holder is free for the next receiver once this one has it.
+    fn send_output(&mut self, holder: usize, Receiver { node, job, output, .. }: Receiver) {
         let bytes = self.study.region_bytes;
         let length = (bytes as f64 / self.options.bytes_per_second * 1e6) as u64;
         let begin = self.now_us.max(self.nodes[holder].sends_until).max(self.nodes[node].receives_until);
         (self.nodes[holder].sends_until, self.nodes[node].receives_until) = (begin + length, begin + length);
         self.stats.bytes_moved += bytes;
         let at = begin + length + self.latency_us();
+        let identity = self.wanted_identity(node, job, output);
         self.at(at, Due::Fetched { node, job, output, is_there: true });
+        if let Some(identity) = identity.filter(|_| self.options.broadcasts) {
+            self.at(at, Due::Sent { holder, identity, to: node });
+        }
+    }
+
+    /// Continues with the receivers that wait for an output that has been sent.
+    pub(super) fn sent(&mut self, holder: usize, identity: RegionIdentity, to: usize) {
+        let is_received = self.nodes[to].up && self.nodes[to].results.has(&identity);
+        let Continuation { mut send, redirect } = self.nodes[holder].broadcasts.end(identity, is_received);
+        for Receiver { node, job, output, mut holders } in redirect {
+            holders.insert(0, self.nodes[to].id);
+            let wait = self.latency_us() + self.latency_us();
+            self.at(self.now_us + wait, Due::Asked { node, job, output, holders });
+        }
+        while let Some(receiver) = send {
+            if self.wanted_identity(receiver.node, receiver.job, receiver.output).is_some() {
+                return self.send_output(holder, receiver);
+            }
+            // Withdrawn meanwhile.
+            let next = self.nodes[holder].broadcasts.end(identity, false);
+            send = next.send;
+        }
+    }
+
+    /// Has the receivers that wait for a dead worker ask the next holder.
+    pub(super) fn end_sends(&mut self, holder: usize) {
+        for Receiver { node, job, output, mut holders } in self.nodes[holder].broadcasts.take_waiting() {
+            holders.remove(0);
+            self.at(self.now_us + DEAD_US, Due::Asked { node, job, output, holders });
+        }
     }
 
     fn wanted_identity(&self, node: usize, job: u64, output: OutputId) -> Option<RegionIdentity> {

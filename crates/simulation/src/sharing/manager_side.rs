@@ -46,6 +46,14 @@ impl SharingCluster {
             WorkerMessage::Request(buckets, after) => {
                 self.apply(Event::Request { worker, buckets, after })?;
             }
+            WorkerMessage::Query(path) => {
+                self.apply(Event::Query { worker, path_us: path.as_micros() as u64 })?;
+            }
+            WorkerMessage::Spare(lease, instances, path) => {
+                self.stats.steals += u64::from(!instances.is_empty());
+                let path_us = path.as_micros() as u64;
+                self.apply(Event::Spare { worker, study: STUDY, lease, instances, path_us })?;
+            }
             WorkerMessage::Call(call) => self.send_to(number, ManagerMessage::SyncAck(call)),
             WorkerMessage::Done(lease, instance, tasks) => {
                 self.stats.finished += 1;
@@ -74,7 +82,10 @@ impl SharingCluster {
                 (worker, ManagerMessage::Assign(lease, Box::new(work), later))
             }
             Effect::Revoke { worker, lease, .. } => (worker, ManagerMessage::Revoke(lease)),
-            Effect::Share { worker, lease, .. } => (worker, ManagerMessage::Share(lease)),
+            Effect::Share { worker, lease, longer_than, .. } => {
+                (worker, ManagerMessage::Share(lease, longer_than))
+            }
+            Effect::QueryAnswer { worker, found } => (worker, ManagerMessage::QueryAnswer(found)),
             Effect::Introduce { worker, .. } => (worker, ManagerMessage::Introduce),
             Effect::Over { worker, .. } => (worker, ManagerMessage::Over),
             Effect::Study(_, Happened::Complete) => {

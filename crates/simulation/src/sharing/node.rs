@@ -1,10 +1,13 @@
 //! State of a simulated worker.
 
+use super::SharingOptions;
+use super::fetch::Receiver;
 use super::results::Results;
 use pleach_dispatch::directory::{Directory, Member, MemberId, ResultOutput, TaskRecord};
 use pleach_dispatch::memory_model::{BucketDemand, MemoryBudget};
 use pleach_dispatch::message::TaskReport;
 use pleach_dispatch::stage::{BucketExecution, NodeId, OutputId, TaskRequest};
+use pleach_dispatch::storage::broadcast::Broadcasts;
 use pleach_dispatch::worker::Worker;
 use pleach_dispatch::{LeaseId, SlotId, WorkerId};
 use pleach_regions::{RegionIdentity, TaskKey};
@@ -82,6 +85,7 @@ pub(super) struct Node {
     /// The task of each look-up.
     pub(super) looked_up: HashMap<TaskKey, (LeaseId, NodeId)>,
     pub(super) jobs: BTreeMap<u64, Job>,
+    pub(super) broadcasts: Broadcasts<RegionIdentity, Receiver>,
     /// When its network interface is free to send, and to receive.
     pub(super) sends_until: u64,
     pub(super) receives_until: u64,
@@ -89,20 +93,23 @@ pub(super) struct Node {
 }
 
 impl Node {
-    pub(super) fn new(number: usize) -> Self {
+    pub(super) fn new(number: usize, options: &SharingOptions) -> Self {
         // Spread over the whole range, as incarnations are random.
         let id = MemberId((number as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        let worker = Worker::new(1, MemoryBudget::UNLIMITED);
+        let max_tasks = if options.steals_paths { options.tail_tasks as u32 } else { 0 };
         Self {
             id,
             up: true,
             member: None,
-            worker: Worker::new(1, MemoryBudget::UNLIMITED),
+            worker: worker.with_tail(max_tasks),
             directory: Directory::new(id),
             buckets: BTreeMap::new(),
             results: Results::default(),
             local: VecDeque::new(),
             looked_up: HashMap::new(),
             jobs: BTreeMap::new(),
+            broadcasts: Broadcasts::default(),
             sends_until: 0,
             receives_until: 0,
             activity: (Activity::NoWork, 0),

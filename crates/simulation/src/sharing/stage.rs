@@ -5,12 +5,12 @@ use super::node::{Bucket, Job, Keys, Local, Output, Purpose, RemoteTask, member}
 use super::{Due, ManagerMessage, STUDY, SharingCluster, WorkerMessage};
 use crate::event::ran;
 use pleach_dispatch::directory::{Effect as DirectoryEffect, Member, Resolution, ResultOutput, TaskRecord};
-use pleach_dispatch::memory_model::{BucketDemand, TaskMemory};
+use pleach_dispatch::memory_model::{BucketDemand, TailDemand, TaskMemory};
 use pleach_dispatch::message::BucketWork;
 use pleach_dispatch::stage::task_key::{self, TaskInputId, provenance_id};
 use pleach_dispatch::stage::{BucketExecution, Effect, InputLocation, NodeId, OutputId, TaskRequest};
 use pleach_dispatch::{LeaseId, SlotId, worker};
-use pleach_regions::{Digest, RegionIdentity, RegionKey, TaskKey};
+use pleach_regions::{Digest, RegionIdentity, TaskKey};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -37,12 +37,8 @@ impl SharingCluster {
             ManagerMessage::SyncAck(call) => node.worker.handle_sync_ack(call),
             ManagerMessage::Members(change) => node.directory.handle_members(&change, now),
             ManagerMessage::Assign(lease, work, later) => self.assign(number, lease, &work, later),
-            ManagerMessage::Share(lease) => {
-                let back = node.buckets.get_mut(&lease).map(|bucket| bucket.run.take_unstarted(false));
-                self.follow_bucket(number, lease);
-                self.demand(number, lease);
-                self.send_to_manager(number, WorkerMessage::Back(lease, back.unwrap_or_default()));
-            }
+            ManagerMessage::Share(lease, longer_than) => node.worker.handle_steal_request(lease, longer_than),
+            ManagerMessage::QueryAnswer(found) => node.worker.handle_query_answer(found),
             ManagerMessage::Revoke(lease) => {
                 node.buckets.get_mut(&lease).map(|bucket| bucket.run.cancel());
                 self.follow_bucket(number, lease);
@@ -69,7 +65,7 @@ impl SharingCluster {
     }
 
     /// Sends the present demand of a stage to its worker.
-    fn demand(&mut self, number: usize, lease: LeaseId) {
+    pub(super) fn demand(&mut self, number: usize, lease: LeaseId) {
         let demand = self.present_demand(number, lease);
         self.nodes[number].local.extend(demand.map(|demand| Local::Demand(lease, demand)));
     }
@@ -84,8 +80,9 @@ impl SharingCluster {
         let bucket = node.buckets.get(&lease)?;
         let demand = bucket.run.demand_without_bytes();
         // A bucket that waits for claimers has its slot reserved, so that the worker does not gather buckets that wait.
-        let is_waiting = !bucket.resolving.is_empty() && node.buckets.len() >= self.options.waiting_buckets;
-        Some(BucketDemand { resolving: demand.resolving || is_waiting, ..demand })
+        let waits = !bucket.resolving.is_empty() && node.buckets.len() >= self.options.waiting_buckets;
+        let tail = TailDemand { waits, ..demand.tail };
+        Some(BucketDemand { tail, ..demand })
     }
 
     /// Performs the effects of a worker until there are none.
@@ -120,6 +117,11 @@ impl SharingCluster {
             worker::Effect::Request { buckets, after } => {
                 self.send_to_manager(number, WorkerMessage::Request(buckets, after));
             }
+            worker::Effect::Query { longer_than } => {
+                self.send_to_manager(number, WorkerMessage::Query(longer_than));
+            }
+            worker::Effect::ShareHalf { lease } => self.share_half(number, lease),
+            worker::Effect::ShareSpare { lease, longer_than } => self.share_spare(number, lease, longer_than),
             worker::Effect::Call { call } => self.send_to_manager(number, WorkerMessage::Call(call)),
             // Memory is not limited, workers have no time limit and are not stopped.
             worker::Effect::MakeRoom { .. } | worker::Effect::HandBack { .. } | worker::Effect::Leave => {}
@@ -190,8 +192,8 @@ impl SharingCluster {
         let mut reads = Vec::new();
         for input in &call.inputs {
             reads.push(match input {
-                InputLocation::Stage { .. } => {
-                    let tile = TaskInputId::Stored(RegionKey([1; 16]));
+                InputLocation::Stage { instance, .. } => {
+                    let tile = TaskInputId::Stored(self.study.tile_key(*instance));
                     (tile, tile)
                 }
                 InputLocation::Task(output) => {
@@ -410,7 +412,9 @@ impl SharingCluster {
     /// Runs a task: its seconds pass once its inputs are present.
     pub(super) fn run_task(&mut self, number: usize, job: u64) {
         let Some(at) = self.nodes[number].jobs.get(&job) else { return };
-        let seconds = self.study.tasks[at.call.task].seconds;
+        let Some(bucket) = self.nodes[number].buckets.get(&at.lease) else { return };
+        let instance = bucket.run.first_instance(at.call.node);
+        let seconds = self.study.seconds(at.call.task, instance, &at.keys.key);
         self.at(self.now_us + (seconds * 1e6) as u64, Due::Ran(number, job));
     }
 
@@ -443,13 +447,19 @@ impl SharingCluster {
     }
 
     fn end_run(&mut self, number: usize, lease: LeaseId, call: &TaskRequest, keys: Keys) {
-        let (now, seconds) = (self.now(), self.study.tasks[call.task].seconds);
+        let now = self.now();
+        let Some(bucket) = self.nodes[number].buckets.get(&lease) else { return };
+        let instance = bucket.run.first_instance(call.node);
+        let seconds = self.study.seconds(call.task, instance, &keys.key);
         self.stats.runs += 1;
         self.stats.run_seconds += seconds;
         self.share_seconds[number] += seconds;
         let times = self.ran.entry(keys.key).or_insert(0);
         *times += 1;
-        self.stats.repeated += u64::from(*times > 1);
+        if *times > 1 {
+            self.stats.repeated += 1;
+            self.stats.repeated_seconds += seconds;
+        }
         let Some(bucket) = self.nodes[number].buckets.get_mut(&lease) else { return };
         let reads: Vec<Digest> = call
             .inputs
@@ -460,7 +470,7 @@ impl SharingCluster {
             })
             .collect();
         bucket.reports.push(ran(0, call.task as u32, seconds));
-        let contents = self.study.outputs(call.task, &call.arguments, reads);
+        let contents = self.study.outputs(call.task, instance, &call.arguments, reads);
         debug_assert!(contents.len() == call.requested.len(), "each task has known outputs");
         let output = |(output, content): (usize, Digest)| {
             let identity: RegionIdentity = self.study.identity(provenance_id(&keys.key, output), content);

@@ -1,8 +1,9 @@
-//! A study on one tile whose tasks have known content: measured classes of equal outputs.
+//! A study whose tasks have known content: measured classes of equal outputs, the same on each tile.
 
+use crate::random::Random;
 use pleach_dispatch::InstanceId;
 use pleach_dispatch::plan::{BucketPlan, ExecutionPlan, InstancePlan, OutputPlan, ReuseScope};
-use pleach_regions::{Digest, ElementType, RegionIdentity, RegionKey};
+use pleach_regions::{Digest, ElementType, RegionIdentity, RegionKey, TaskKey};
 use pleach_workflow::{InputOrigin, RegionDecl, Stage, StageInput, StageOutput, Task, TaskInput, Value};
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
@@ -22,13 +23,16 @@ pub struct SharedTask {
     pub seconds: f64,
 }
 
-/// A study on one tile.
+/// A study on one tile, or on several without equal contents.
 #[derive(Clone, Debug)]
 pub struct SharedStudy {
     pub(super) stage: Stage,
     pub(super) tasks: Vec<SharedTask>,
     /// By instance: the values of each task, then the content of each output.
     rows: Vec<Vec<u32>>,
+    tiles: u32,
+    /// Coefficient of variation of task times, from tile to tile and again from task to task.
+    variation: f64,
     /// Content of the outputs by task, values and content of the inputs.
     contents: HashMap<(usize, i64, Vec<Digest>), Vec<Digest>>,
     pub(super) scope: ReuseScope,
@@ -48,7 +52,18 @@ pub struct StudyCost {
     pub critical_seconds: f64,
 }
 
-const TILE: RegionKey = RegionKey([1; 16]);
+/// Returns the key of a tile.
+fn tile_key(tile: u32) -> RegionKey {
+    let mut key = [1; 16];
+    key[..4].copy_from_slice(&tile.to_le_bytes());
+    RegionKey(key)
+}
+
+/// Returns the content of the same output on a tile, from that on the first tile.
+fn of_tile(Digest(mut bytes): Digest, tile: u32) -> Digest {
+    bytes[8..12].copy_from_slice(&tile.to_le_bytes());
+    Digest(bytes)
+}
 
 fn digest(task: usize, output: usize, class: u32) -> Digest {
     let mut bytes = [0; 32];
@@ -71,7 +86,8 @@ impl SharedStudy {
         let values = |row: &Vec<u32>| tasks.iter().map(|task| row[task.column]).collect::<Vec<u32>>();
         rows.sort_by_cached_key(values);
         let stage = stage(&tasks);
-        let mut study = Self { stage, tasks, rows, contents: HashMap::new(), scope, region_bytes };
+        let (tiles, variation, contents) = (1, 0.0, HashMap::new());
+        let mut study = Self { stage, tasks, rows, tiles, variation, contents, scope, region_bytes };
         for row in 0..study.rows.len() {
             for task in 0..study.tasks.len() {
                 let reads = study.read_contents(row, task);
@@ -81,6 +97,30 @@ impl SharedStudy {
             }
         }
         study
+    }
+
+    /// Repeats the study on this number of tiles, with log-normal task times of this coefficient of variation.
+    #[must_use]
+    pub fn on_tiles(self, tiles: u32, variation: f64) -> Self {
+        Self { tiles, variation, ..self }
+    }
+
+    fn tile_of(&self, instance: InstanceId) -> u32 {
+        (instance.index() / self.rows.len().max(1)) as u32
+    }
+
+    /// Returns the key of the tile of an instance.
+    pub(super) fn tile_key(&self, instance: InstanceId) -> RegionKey {
+        tile_key(self.tile_of(instance))
+    }
+
+    /// Returns the seconds of a task with this key, which an instance needs.
+    pub(super) fn seconds(&self, task: usize, instance: InstanceId, key: &TaskKey) -> f64 {
+        let mut word = [0; 8];
+        word.copy_from_slice(&key.0[..8]);
+        let tile = Random::of(u64::from(self.tile_of(instance)), &[1]).factor(self.variation);
+        let own = Random::of(u64::from_le_bytes(word), &[2]).factor(self.variation);
+        self.tasks[task].seconds * tile * own
     }
 
     /// Returns the time of the longest path from the start of each task to the end of an instance.
@@ -106,10 +146,18 @@ impl SharedStudy {
         reads.map(|(task, output)| self.output_contents(row, *task)[*output]).collect()
     }
 
-    /// Returns the content of the outputs of a task.
-    pub(super) fn outputs(&self, task: usize, arguments: &[Value], reads: Vec<Digest>) -> Vec<Digest> {
+    /// Returns the content of the outputs of a task that an instance needs.
+    pub(super) fn outputs(
+        &self,
+        task: usize,
+        instance: InstanceId,
+        arguments: &[Value],
+        reads: Vec<Digest>,
+    ) -> Vec<Digest> {
         let Some(Value::Integer(value)) = arguments.first().copied() else { return Vec::new() };
-        self.contents.get(&(task, value, reads)).cloned().unwrap_or_default()
+        let reads = reads.into_iter().map(|read| of_tile(read, 0)).collect();
+        let outputs = self.contents.get(&(task, value, reads)).into_iter().flatten();
+        outputs.map(|output| of_tile(*output, self.tile_of(instance))).collect()
     }
 
     /// Returns the identity of an output in the keys of its readers, where it is its content.
@@ -117,7 +165,7 @@ impl SharedStudy {
         if self.scope == ReuseScope::Value { RegionIdentity(content.0) } else { provenance }
     }
 
-    /// Returns the cost of the study in its scope.
+    /// Returns the cost of the study on one tile in its scope.
     #[must_use]
     pub fn cost(&self) -> StudyCost {
         let all: f64 = self.tasks.iter().map(|task| task.seconds).sum();
@@ -148,6 +196,13 @@ impl SharedStudy {
         }
     }
 
+    /// Returns the seconds of the longest path on the slowest tile, without the variation from task to task.
+    #[must_use]
+    pub fn critical_seconds(&self) -> f64 {
+        let factor = |tile: u32| Random::of(u64::from(tile), &[1]).factor(self.variation);
+        self.cost().critical_seconds * (0..self.tiles).map(factor).fold(0.0, f64::max)
+    }
+
     /// Returns the values that a task and the tasks before it consume.
     fn ancestors(&self, row: usize, task: usize) -> Vec<u32> {
         let reads = self.tasks[task].reads.iter().flatten().map(|(task, _)| *task);
@@ -157,17 +212,18 @@ impl SharedStudy {
     }
 
     /// Plans one contiguous range of instances for each of `ranges` workers. Ranges have about equal costs, where a task
-    /// counts for the first instance that needs it.
+    /// counts for the first instance that needs it. A range ends with its tile.
     #[must_use]
     pub fn plan(&self, ranges: usize) -> ExecutionPlan {
-        let instance = |(number, row): (u32, &Vec<u32>)| InstancePlan {
+        let rows = (0..self.tiles).flat_map(|tile| self.rows.iter().map(move |row| (tile, row)));
+        let instance = |(number, (tile, row)): (u32, (u32, &Vec<u32>))| InstancePlan {
             stage: 0,
             parameters: self.tasks.iter().map(|task| Value::Integer(i64::from(row[task.column]))).collect(),
-            inputs: vec![TILE],
+            inputs: vec![tile_key(tile)],
             outputs: vec![OutputPlan { key: output_key(number), stored: false, reported: true }],
             parents: Vec::new(),
         };
-        let instances = (0..).zip(&self.rows).map(instance).collect();
+        let instances = (0..).zip(rows).map(instance).collect();
         let mut seen = HashSet::new();
         let mut cost = |row: usize| -> f64 {
             let new = |number: &usize| seen.insert((*number, self.ancestors(row, *number)));
@@ -175,11 +231,12 @@ impl SharedStudy {
             new.into_iter().map(|number| self.tasks[number].seconds).sum()
         };
         let costs: Vec<f64> = (0..self.rows.len()).map(&mut cost).collect();
-        let (total, mut sum) = (costs.iter().sum::<f64>(), 0.0);
+        let (total, mut sum) = (costs.iter().sum::<f64>() * f64::from(self.tiles), 0.0);
         let mut buckets: Vec<BucketPlan> = Vec::new();
-        let mut last = usize::MAX;
-        for (number, cost) in (0..).zip(costs) {
-            let range = ((sum + cost / 2.0) / total * ranges as f64) as usize;
+        let mut last = (u32::MAX, usize::MAX);
+        let costs = (0..self.tiles).flat_map(|tile| costs.iter().map(move |cost| (tile, *cost)));
+        for (number, (tile, cost)) in (0..).zip(costs) {
+            let range = (tile, ((sum + cost / 2.0) / total * ranges as f64) as usize);
             sum += cost;
             if range != last {
                 last = range;
@@ -191,6 +248,7 @@ impl SharedStudy {
         }
         ExecutionPlan {
             stages: vec![self.stage.clone()],
+            ranks: vec![self.cost().critical_seconds as f32; self.rows.len() * self.tiles as usize],
             instances,
             buckets,
             sharing: self.scope,

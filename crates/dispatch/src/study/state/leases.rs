@@ -20,8 +20,8 @@ pub(crate) struct Lease {
     since: Duration,
     /// Time that its bucket had been ready before the grant.
     waited: Duration,
-    /// The worker was asked to return unstarted instances and has not answered yet.
-    steal_requested: bool,
+    /// The worker was asked to return instances with a longer path than this and has not answered yet.
+    steal_requested: Option<Duration>,
     /// The other lease of the same instances under speculative execution.
     twin: Option<LeaseId>,
 }
@@ -34,7 +34,7 @@ impl Lease {
         now: Duration,
     ) -> Self {
         let waited = Duration::ZERO;
-        Self { worker, open, sent_locations, since: now, waited, steal_requested: false, twin: None }
+        Self { worker, open, sent_locations, since: now, waited, steal_requested: None, twin: None }
     }
 
     /// Sets the time that its bucket had been ready before the grant.
@@ -65,7 +65,7 @@ impl Lease {
 
     /// Returns whether its worker has a steal request that it has not answered.
     pub(crate) fn has_steal_request(&self) -> bool {
-        self.steal_requested
+        self.steal_requested.is_some()
     }
 
     pub(crate) fn twin(&self) -> Option<LeaseId> {
@@ -77,9 +77,9 @@ impl Lease {
         self.twin.is_none() && self.worker != worker
     }
 
-    /// Returns whether unstarted instances of it can be moved to another worker.
-    pub(crate) fn is_shareable(&self) -> bool {
-        !self.steal_requested && self.twin.is_none() && self.open.len() > 1
+    /// Returns whether its worker can be asked for instances with a longer path than this.
+    pub(crate) fn is_shareable(&self, longer_than: Duration) -> bool {
+        self.steal_requested.is_none_or(|asked| longer_than < asked) && self.twin.is_none()
     }
 }
 
@@ -214,20 +214,20 @@ impl Leases {
     }
 
     /// Marks a lease as asked to return instances. Returns its worker.
-    pub(crate) fn request_return(&mut self, id: LeaseId) -> Option<WorkerId> {
+    pub(crate) fn request_return(&mut self, id: LeaseId, longer_than: Duration) -> Option<WorkerId> {
         let lease = self.by_id.get_mut(&id)?;
         assert!(
-            lease.is_shareable(),
-            "{id} is asked twice to return instances, or has one or a twin: {lease:?}"
+            lease.is_shareable(longer_than),
+            "{id} is asked twice to return instances, or has a twin: {lease:?}"
         );
-        lease.steal_requested = true;
+        lease.steal_requested = Some(longer_than);
         Some(lease.worker)
     }
 
     /// Records that the worker of a lease has answered a steal request. Ignores other workers.
     pub(crate) fn answer_return(&mut self, worker: WorkerId, id: LeaseId) {
         if let Some(lease) = self.own(worker, id) {
-            lease.steal_requested = false;
+            lease.steal_requested = None;
         }
     }
 

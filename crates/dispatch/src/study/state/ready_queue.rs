@@ -28,6 +28,9 @@ pub(crate) struct ReadyQueue {
     ranks: BTreeMap<BucketId, Rank>,
     /// Runs of the buckets for any worker.
     runs: ReadyRuns,
+    /// Buckets for any worker that workers have begun and returned, by their predicted paths, and the path of each.
+    begun: BTreeSet<(Reverse<Duration>, Rank)>,
+    paths: BTreeMap<BucketId, Duration>,
 }
 
 impl ReadyQueue {
@@ -38,6 +41,7 @@ impl ReadyQueue {
         stage: usize,
         span: Option<Span>,
         is_isolated: bool,
+        begun: Option<Duration>,
     ) -> bool {
         let rank = (Reverse(stage), span.map_or(0, |span| span.start), bucket);
         if self.ranks.contains_key(&bucket) {
@@ -48,6 +52,10 @@ impl ReadyQueue {
         if is_isolated {
             return self.isolated.insert(rank);
         }
+        if let Some(path) = begun {
+            self.begun.insert((Reverse(path), rank));
+            self.paths.insert(bucket, path);
+        }
         span.into_iter().for_each(|span| self.runs.insert(rank, span));
         self.ready.insert(rank)
     }
@@ -57,6 +65,9 @@ impl ReadyQueue {
         let Some(rank) = self.ranks.remove(&bucket) else { return false };
         if !self.isolated.remove(&rank) {
             self.runs.remove(rank);
+            if let Some(path) = self.paths.remove(&bucket) {
+                self.begun.remove(&(Reverse(path), rank));
+            }
             let was_ready = self.ready.remove(&rank);
             assert!(was_ready, "{bucket} has a rank, and is not queued");
         }
@@ -109,6 +120,14 @@ impl ReadyQueue {
     /// Returns the first bucket for any worker, of a stage after `after` that `runs` does not exclude.
     pub(crate) fn first(&self, after: Option<usize>, runs: &[bool]) -> Option<BucketId> {
         first_of(&self.ready, None, after, runs)
+    }
+
+    /// Returns the begun bucket with the longest path, of the stages of [`first`](Self::first).
+    pub(crate) fn longest_begun(&self, after: Option<usize>, runs: &[bool]) -> Option<BucketId> {
+        let suits = |stage: usize| {
+            after.is_none_or(|after| stage > after) && runs.get(stage).copied().unwrap_or(true)
+        };
+        self.begun.iter().map(|(_, rank)| rank).find(|rank| suits(rank.0.0)).map(|rank| rank.2)
     }
 
     /// As [`first`](Self::first), of a stage before `stage`.

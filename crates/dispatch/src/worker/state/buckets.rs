@@ -41,6 +41,7 @@ impl BucketEntry {
                 next: None,
                 next_bytes: 0,
                 started: true,
+                tail: demand.tail.after_grant(),
                 now: MemoryForecast {
                     growth_bytes: before
                         .now
@@ -75,6 +76,7 @@ impl BucketEntry {
             next: None,
             next_bytes: 0,
             started: true,
+            tail: demand.tail.after_grant(),
             now: demand.then,
             ..demand
         });

@@ -43,6 +43,11 @@ impl Requests {
         }
     }
 
+    /// Records a query, whose answer is a bucket or a refusal.
+    pub(crate) fn record_query(&mut self) {
+        self.requested += 1;
+    }
+
     /// Records a request for idle slots. Returns the number of buckets to request. `None` if too few slots are idle
     /// for one.
     pub(crate) fn request(&mut self, free: usize, spoken_for: usize) -> Option<u32> {

@@ -21,6 +21,11 @@ impl Slots {
         Self { free, running: BTreeMap::new(), slots }
     }
 
+    /// Counts all slots.
+    pub(crate) fn count(&self) -> usize {
+        self.slots as usize
+    }
+
     /// Counts the free slots.
     pub(crate) fn free(&self) -> usize {
         self.free.len()
