@@ -106,7 +106,7 @@ class Cluster:
             time.sleep(0.05)
         line = next(line for line in log.read_text().splitlines() if "workers connect to" in line)
         listen, http = line.split("connect to ")[1].split(", clients to ")
-        self.http = http
+        self.listen, self.http = listen, http
         for number in range(workers):
             self.start(
                 folder / f"w{number}.log", "worker", "--manager", listen, "--certs", f"ca/w{number}", "--cores", "1",

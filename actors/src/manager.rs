@@ -59,6 +59,16 @@ use tokio::sync::oneshot;
 /// Interval between checks for idle workers that can take work from others.
 const TICK: Duration = Duration::from_millis(100);
 
+/// Instances that are granted before the actor handles its next message. A grant takes about 1 µs for each.
+const MAX_GRANTED: usize = 2048;
+
+/// Continues grants after other messages.
+struct ContinueGrants;
+
+impl Message for ContinueGrants {
+    type Result = ();
+}
+
 /// Finds a file by the BLAKE3 digest of its content.
 pub type FindFile = Arc<dyn Fn(&[u8; 32]) -> Option<PathBuf> + Send + Sync>;
 
@@ -106,6 +116,8 @@ pub struct ManagerActor {
     /// Studies whose task results workers retain for a possible next round.
     retained: BTreeSet<u32>,
     replanning: Replanning,
+    /// A [`ContinueGrants`] is queued.
+    is_continuing: bool,
     counters: ManagerCounters,
     /// Names of the present members of the result directory.
     member_names: HashMap<MemberId, String>,
@@ -140,7 +152,7 @@ impl ManagerActor {
     #[must_use]
     pub fn for_service(service: ServiceHooks) -> Self {
         let core = Manager::new(service.epoch);
-        let core = if service.by_data { core } else { core.without_locality() };
+        let core = if service.by_data { core } else { core.without_locality() }.with_max_granted(MAX_GRANTED);
         Self::of(core, Some(service))
     }
 
@@ -155,6 +167,7 @@ impl ManagerActor {
             canceled: BTreeSet::new(),
             retained: BTreeSet::new(),
             replanning: Replanning::default(),
+            is_continuing: false,
             counters: ManagerCounters::new(),
             member_names: HashMap::new(),
             start: Instant::now(),
@@ -192,6 +205,16 @@ impl Actor for ManagerActor {
                 actor.apply_effects(ctx);
             });
         }
+        self.apply_effects(ctx);
+    }
+}
+
+impl Handler<ContinueGrants> for ManagerActor {
+    type Result = ();
+
+    fn handle(&mut self, ContinueGrants: ContinueGrants, ctx: &mut Self::Context) {
+        self.is_continuing = false;
+        self.core.handle_grants();
         self.apply_effects(ctx);
     }
 }

@@ -1,7 +1,7 @@
 //! Applies the state machine's effects: sends messages to workers, notifies study observers.
 
 use super::replanning::drop_elsewhere;
-use super::{ManagerActor, Progress, StudyEvent};
+use super::{ContinueGrants, ManagerActor, Progress, StudyEvent};
 use crate::transport::codec;
 use actix::prelude::*;
 use pleach_dispatch::manager::Effect;
@@ -63,6 +63,9 @@ impl ManagerActor {
         }
         for id in touched {
             self.report_progress(id);
+        }
+        if self.core.has_more_grants() && !std::mem::replace(&mut self.is_continuing, true) {
+            ctx.notify(ContinueGrants);
         }
     }
 

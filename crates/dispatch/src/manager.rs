@@ -65,6 +65,10 @@ pub struct Manager {
     /// Among buckets of equal rank, a worker gets the one with the fewest bytes to transfer.
     by_data: bool,
     stopping: bool,
+    /// Instances granted in one event, at most.
+    max_granted: usize,
+    /// Instances granted in this event.
+    granted: usize,
     /// Workers that began the tiles of ended plans, by the first input of each. The next round of a study has the same
     /// tiles, and its tasks find the results of this round there.
     tile_homes: BTreeMap<RegionKey, WorkerId>,
@@ -90,6 +94,8 @@ impl Manager {
             holding: false,
             by_data: true,
             stopping: false,
+            max_granted: usize::MAX,
+            granted: 0,
             tile_homes: BTreeMap::new(),
             dispose: drop,
             effects: VecDeque::new(),
@@ -100,6 +106,13 @@ impl Manager {
     #[must_use]
     pub fn without_locality(self) -> Self {
         Self { by_data: false, ..self }
+    }
+
+    /// Ends the grants of an event after this number of instances, so that no event takes long. The shell continues them with
+    /// [`handle_grants`](Self::handle_grants).
+    #[must_use]
+    pub fn with_max_granted(self, instances: usize) -> Self {
+        Self { max_granted: instances, ..self }
     }
 
     /// Passes ended studies to a function. Dropping a study of a million instances takes a tenth of a second, so the shell

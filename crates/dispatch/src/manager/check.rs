@@ -45,7 +45,8 @@ impl Manager {
             if self.reserved.contains(&worker) && member.is_draining() {
                 return Err(format!("{worker} is reserved, and about to leave"));
             }
-            if idle && !alone && !is_reserved && self.studies.iter().any(suits) {
+            let waits = idle && !alone && !is_reserved && !self.has_more_grants();
+            if waits && self.studies.iter().any(suits) {
                 return Err(format!("{worker} waits, and buckets that suit it are ready"));
             }
         }

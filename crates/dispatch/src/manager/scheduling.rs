@@ -15,7 +15,11 @@ impl Manager {
     /// Grants ready buckets, one at a time: to workers with idle slots first, then to those that requested a
     /// later stage.
     pub(super) fn schedule(&mut self) {
+        self.granted = 0;
         while !self.stopping && !self.holding && self.studies.values().any(Study::has_ready) {
+            if self.has_more_grants() {
+                break;
+            }
             self.release_isolation_workers();
             if !self.serve_any() && !self.serve_later() {
                 break;
@@ -23,6 +27,17 @@ impl Manager {
         }
         // Also without a grant: the lease that just ended may be the last one of a draining worker.
         self.advance_drains();
+    }
+
+    /// Returns whether the last event has ended its grants early.
+    #[must_use]
+    pub fn has_more_grants(&self) -> bool {
+        self.granted >= self.max_granted
+    }
+
+    /// Continues the grants of the last event.
+    pub fn handle_grants(&mut self) {
+        self.schedule();
     }
 
     fn serve_any(&mut self) -> bool {
@@ -171,6 +186,7 @@ impl Manager {
         let Some(work) = study.grant(bucket, worker, lease, self.now) else { return };
         // The facts of a study must precede its first bucket.
         self.send_study(worker, id);
+        self.granted += work.instances.len();
         self.effects.push_back(Effect::Assign { worker, study: id, lease, work, later });
     }
 

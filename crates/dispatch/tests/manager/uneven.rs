@@ -6,6 +6,7 @@ use crate::solo::STUDY;
 use pleach_dispatch::manager::{Manager, WorkerInfo};
 use pleach_dispatch::message::{ReuseSource, TaskOutcome, TaskProvenance, TaskReport};
 use pleach_dispatch::{InstanceId, LeaseId, WorkerId};
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 /// Returns the report of a task of the first stage that took `seconds`.
@@ -57,6 +58,20 @@ fn bucket_beyond_a_message_is_granted_in_parts() {
     assert_eq!(granted(ask(&mut manager, workers[0])), 8192);
     assert_eq!(granted(ask(&mut manager, workers[0])), 10_000 - 8192);
     assert_eq!(ask(&mut manager, workers[0]), NOTHING);
+}
+
+#[test]
+fn grants_of_an_event_are_limited() {
+    let plan = alike(&[&[0, 1], &[2, 3], &[4, 5], &[6]]);
+    let mut manager = Manager::new(0).with_max_granted(4);
+    manager.handle_submit(STUDY, plan, &BTreeSet::new()).expect("a plan that keeps the rules");
+    let worker = manager.handle_join(WorkerInfo::ANY);
+    manager.handle_request(worker, 8, None);
+    assert_eq!(effects(&mut manager), ["w0 <- 0 1 under 0", "w0 <- 2 3 under 1"]);
+    assert!(manager.has_more_grants());
+    manager.handle_grants();
+    assert_eq!(effects(&mut manager), ["w0 <- 4 5 under 2", "w0 <- 6 under 3"]);
+    assert!(!manager.has_more_grants());
 }
 
 #[test]
