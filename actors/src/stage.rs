@@ -28,12 +28,11 @@ use pleach_dispatch::message::{
     BucketWork, InstanceWork, MissingInput, Report, ReuseSource, TaskOutcome, TaskReport,
 };
 use pleach_dispatch::plan::ReuseScope;
-use pleach_dispatch::stage::task_key::provenance_id;
 use pleach_dispatch::stage::{
     BucketExecution, DeclaredCosts, InputLocation, KeyPolicy, NodeId, OutputId, TaskRequest,
 };
 use pleach_dispatch::{InstanceId, LeaseId, PlanId, SlotId};
-use pleach_regions::{DataRegion, RegionKey, TaskKey};
+use pleach_regions::{DataRegion, RegionKey, TaskKey, provenance_id};
 use pleach_workflow::{Operation, Stage, Task};
 pub(crate) use sizes::input_bytes;
 use sizes::{inputs, missing_bytes, task_bytes};
@@ -406,62 +405,6 @@ impl StageActor {
         self.follow();
         // Last: the demand includes the outputs, which the worker counts from now on instead of the reservation.
         self.report_slot_free(slot);
-    }
-
-    fn end_run(
-        &mut self,
-        call: &TaskRequest,
-        keys: Option<TaskKeys>,
-        (shared, found): (bool, Option<StoredTask>),
-        result: TaskResult,
-    ) {
-        let TaskResult { seconds, digest_seconds, .. } = result;
-        let digests = result.digests.iter().flatten().count() as u32;
-        let from = found.map(|found| found.origin);
-        let is_same = keys.is_some_and(|keys| from == Some(keys.origin));
-        let source = result.source;
-        let done = match source {
-            OutputSource::Cache => TaskOutcome::Reused(ReuseSource::Cache),
-            OutputSource::Below if keys.is_some_and(|keys| self.is_from_before(&keys.key)) => {
-                TaskOutcome::Reused(ReuseSource::Before)
-            }
-            OutputSource::Below if is_same => TaskOutcome::Reused(ReuseSource::Dataflow),
-            OutputSource::Below => TaskOutcome::Reused(ReuseSource::Value),
-            OutputSource::Run => {
-                let predicted_seconds = self.learn(call, &result);
-                self.observe(call.task, &result);
-                keys.iter().for_each(|keys| self.outputs.results().record_run(self.study.study, &keys.key));
-                TaskOutcome::Ran { seconds, predicted_seconds, digests, digest_seconds }
-            }
-        };
-        let below = keys.filter(|_| source == OutputSource::Below);
-        let ran_for = below.and_then(|keys| self.outputs.results().ran_for(&keys.key, self.study));
-        self.report(call, done, ran_for, result.cache_seconds);
-        let shared = keys.filter(|_| shared);
-        let is_ok = result.outputs.is_ok();
-        match result.outputs {
-            Ok(outputs) => {
-                self.keep(call, keys, shared.is_some(), outputs, &result.digests, seconds);
-                // Spilled results are listed already.
-                if let Some(keys) = shared.filter(|_| source != OutputSource::Below) {
-                    self.announce(call, keys, &result.digests, seconds);
-                }
-                self.run.handle_done(call.node);
-            }
-            Err(RegionUnavailable::Failed(cause)) => self.run.handle_failed(call.node, &cause),
-            Err(RegionUnavailable::Lacks(key)) => self.run.handle_missing_input(call.node, key),
-        }
-        // After the outputs are in the result cache, because the resumed tasks look them up there.
-        match shared {
-            Some(keys) if is_ok => self.outputs.results().end(&keys.key),
-            Some(keys) => self.abandon(keys.key),
-            None => {}
-        }
-    }
-
-    /// Returns whether an earlier plan of the study has run a task.
-    fn is_from_before(&self, key: &TaskKey) -> bool {
-        self.outputs.results().is_from_before(self.study.study, key)
     }
 }
 

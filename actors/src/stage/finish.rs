@@ -8,9 +8,8 @@ use pleach_dispatch::InstanceId;
 use pleach_dispatch::message::{
     MissingInput, Report, ReportedEnd, TaskOutcome, TaskProvenance, TaskReport, TaskSource,
 };
-use pleach_dispatch::stage::task_key::provenance_id;
 use pleach_dispatch::stage::{Effect, OutputId, TaskRequest};
-use pleach_regions::{CachedRegion, DataRegion, RegionIdentity, RegionKey};
+use pleach_regions::{CachedRegion, DataRegion, RegionIdentity, RegionKey, provenance_id};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -30,6 +29,63 @@ impl StageActor {
     fn is_by_content(&self, task: usize, output: usize) -> bool {
         let by_policy = self.worth.as_ref().is_some_and(|worth| worth.digests[task][output]);
         by_policy || self.around.prior.cache.is_some()
+    }
+
+    /// Handles the end of a task that has run, or whose outputs were read from a spill tier or the task cache.
+    pub(super) fn end_run(
+        &mut self,
+        call: &TaskRequest,
+        keys: Option<TaskKeys>,
+        (shared, found): (bool, Option<StoredTask>),
+        result: TaskResult,
+    ) {
+        let TaskResult { seconds, digest_seconds, .. } = result;
+        let digests = result.digests.iter().flatten().count() as u32;
+        let from = found.map(|found| found.origin);
+        let is_same = keys.is_some_and(|keys| from == Some(keys.origin));
+        let source = result.source;
+        let done = match source {
+            OutputSource::Cache => TaskOutcome::Reused(ReuseSource::Cache),
+            OutputSource::Below if keys.is_some_and(|keys| self.is_from_before(&keys.key)) => {
+                TaskOutcome::Reused(ReuseSource::Before)
+            }
+            OutputSource::Below if is_same => TaskOutcome::Reused(ReuseSource::Dataflow),
+            OutputSource::Below => TaskOutcome::Reused(ReuseSource::Value),
+            OutputSource::Run => {
+                let predicted_seconds = self.learn(call, &result);
+                self.observe(call.task, &result);
+                keys.iter().for_each(|keys| self.outputs.results().record_run(self.study.study, &keys.key));
+                TaskOutcome::Ran { seconds, predicted_seconds, digests, digest_seconds }
+            }
+        };
+        let below = keys.filter(|_| source == OutputSource::Below);
+        let ran_for = below.and_then(|keys| self.outputs.results().ran_for(&keys.key, self.study));
+        self.report(call, done, ran_for, result.cache_seconds);
+        let shared = keys.filter(|_| shared);
+        let is_ok = result.outputs.is_ok();
+        match result.outputs {
+            Ok(outputs) => {
+                self.keep(call, keys, shared.is_some(), outputs, &result.digests, seconds);
+                // Spilled results are listed already.
+                if let Some(keys) = shared.filter(|_| source != OutputSource::Below) {
+                    self.announce(call, keys, &result.digests, seconds);
+                }
+                self.run.handle_done(call.node);
+            }
+            Err(RegionUnavailable::Failed(cause)) => self.run.handle_failed(call.node, &cause),
+            Err(RegionUnavailable::Lacks(key)) => self.run.handle_missing_input(call.node, key),
+        }
+        // After the outputs are in the result cache, because the resumed tasks look them up there.
+        match shared {
+            Some(keys) if is_ok => self.outputs.results().end(&keys.key),
+            Some(keys) => self.abandon(keys.key),
+            None => {}
+        }
+    }
+
+    /// Returns whether an earlier plan of the study has run a task.
+    fn is_from_before(&self, key: &TaskKey) -> bool {
+        self.outputs.results().is_from_before(self.study.study, key)
     }
 
     /// Keeps the wanted outputs of a finished task, in the result cache if other buckets may reuse them.

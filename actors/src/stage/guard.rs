@@ -11,9 +11,8 @@ use crate::task::TaskResult;
 use actix::prelude::*;
 use pleach_dispatch::SlotId;
 use pleach_dispatch::message::{TaskFailure, TaskOutcome};
-use pleach_dispatch::stage::task_key::input_id;
 use pleach_dispatch::stage::{InputLocation, OutputId, TaskRequest};
-use pleach_regions::DataRegion;
+use pleach_regions::{DataRegion, input_id};
 use pleach_workflow::{Decision, guard_value};
 use std::sync::Arc;
 

@@ -13,9 +13,8 @@ use actix::prelude::*;
 use pleach_dispatch::SlotId;
 use pleach_dispatch::directory::{Member, MemberId, Resolution, ResultOutput, TaskRecord};
 use pleach_dispatch::message::{ReuseSource, TaskOutcome, TaskSource};
-use pleach_dispatch::stage::task_key::provenance_id;
 use pleach_dispatch::stage::{InputLocation, NodeId, OutputId, TaskRequest};
-use pleach_regions::{DataRegion, Digest, TaskKey};
+use pleach_regions::{DataRegion, Digest, TaskKey, provenance_id};
 use std::sync::Arc;
 use std::time::Duration;
 

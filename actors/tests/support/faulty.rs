@@ -9,8 +9,7 @@ use pleach_dispatch::directory::{
     ClaimId, Directory, DirectoryMessage, Effect, MemberChange, MemberId, Reply, Request, Resolution,
     ResultOutput, TaskRecord,
 };
-use pleach_dispatch::stage::task_key::provenance_id;
-use pleach_regions::{CachedForm, DataRegion, Digest, RegionKey, TaskKey};
+use pleach_regions::{CachedForm, DataRegion, Digest, RegionKey, TaskKey, provenance_id};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

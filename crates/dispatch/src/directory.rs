@@ -13,7 +13,7 @@
 //!
 //! A claimer waits for bytes only, never for another claim, so claims cannot wait for each other in a circle.
 //!
-//! A shard lists a result only under the claim of its announcer (ADR 28). `announcements` has the announcer's side.
+//! A shard lists a result only under the claim of its announcer (ADR 19). `announcements` has the announcer's side.
 
 mod announcements;
 mod interface;

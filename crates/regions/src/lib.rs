@@ -28,12 +28,11 @@ pub use data::ragged::{RaggedArray, RaggedError};
 pub use data::raster::{PartError, PixelRectangle, Raster, RasterView, ShapeError};
 pub use data::region::{DataRegion, Table, WrongElement};
 pub use data::shape::Shape;
-pub use key::RegionKey;
+pub use key::{RegionIdentity, RegionKey, TaskKey, input_id, provenance_id};
 pub use memory::memory_counter::MemoryCounter;
 pub use memory::ram::{RamRegion, RamTier, StoreError};
 pub use memory::result_cache::{
-    AcquiredOutputs, CachedForm, CachedRegion, EvictedResult, RefState, RegionIdentity, RegionToEncode,
-    ResultCache, TaskKey,
+    AcquiredOutputs, CachedForm, CachedRegion, EvictedResult, RefState, RegionToEncode, ResultCache,
 };
 pub use space::bounds::{BoundsError, Interval, SpatialBounds, TemporalBounds};
 pub use space::partition::{

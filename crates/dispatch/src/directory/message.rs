@@ -1,7 +1,6 @@
 //! Messages between the directories of two workers.
 
-use crate::stage::task_key::provenance_id;
-use pleach_regions::{Digest, RegionIdentity, TaskKey};
+use pleach_regions::{Digest, RegionIdentity, TaskKey, provenance_id};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::net::SocketAddr;

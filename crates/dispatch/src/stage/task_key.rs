@@ -43,28 +43,10 @@ pub fn key(task: &Task, arguments: &[Value], reads: impl Iterator<Item = TaskInp
     TaskKey(*hash.finalize().as_bytes())
 }
 
-/// Returns the identity of an output with unknown digest: its provenance.
-#[must_use]
-pub fn provenance_id(key: &TaskKey, output: usize) -> RegionIdentity {
-    let mut hash = blake3::Hasher::new();
-    hash.update(b"pleach derived 1");
-    hash.update(&key.0);
-    hash.update(&(output as u64).to_le_bytes());
-    RegionIdentity(*hash.finalize().as_bytes())
-}
-
-/// Returns the identity of a stage input with unknown content, once it is the output of a task that was skipped.
-#[must_use]
-pub fn input_id(key: &RegionKey) -> RegionIdentity {
-    let mut hash = blake3::Hasher::new();
-    hash.update(b"pleach input 1");
-    hash.update(&key.0);
-    RegionIdentity(*hash.finalize().as_bytes())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use pleach_regions::provenance_id;
     use pleach_workflow::ValueType;
     use std::collections::HashSet;
 

@@ -3,6 +3,7 @@
 mod exchanges;
 mod network;
 mod planting;
+mod random;
 mod records;
 
 use network::{Network, Storm};

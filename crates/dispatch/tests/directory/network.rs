@@ -4,6 +4,7 @@
 //! A link between two members delivers in order, as a connection does. Different links do not. The same seed gives the same
 //! log, event by event.
 
+use crate::random::Random;
 use crate::records::{address, content, key, member, record};
 use pleach_dispatch::directory::{
     Directory, DirectoryMessage, Effect, Member, MemberChange, MemberId, PATIENCE, RECHECK, RefusalReason,
@@ -42,31 +43,6 @@ pub(crate) struct Storm {
     pub(crate) evicted: u64,
     /// Messages with results of other content, without a claim or in the name of another member.
     pub(crate) planted: u64,
-}
-
-/// SplitMix64.
-pub(crate) struct Random(pub(crate) u64);
-
-impl Random {
-    fn word(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    pub(crate) fn below(&mut self, bound: u64) -> u64 {
-        self.word() % bound.max(1)
-    }
-
-    fn is_one_of(&mut self, percent: u64) -> bool {
-        self.below(100) < percent
-    }
-
-    pub(crate) fn millis(&mut self, bound: u64) -> Duration {
-        Duration::from_millis(self.below(bound))
-    }
 }
 
 #[derive(Clone, Debug)]

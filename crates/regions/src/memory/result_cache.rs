@@ -25,14 +25,6 @@ use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// 256 bits that identify a task with everything its outputs depend on: equal keys mean equal outputs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct TaskKey(pub [u8; 32]);
-
-/// 256 bits that identify a region: a digest of its content or of its provenance. Equal identities mean equal bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct RegionIdentity(pub [u8; 32]);
-
 /// A held region with its identity.
 #[derive(Clone, Debug)]
 pub struct CachedRegion {

@@ -1,3 +1,5 @@
+//! Tests of the connection to the manager: collected reports and their acknowledgment.
+
 use super::*;
 use crate::transport::in_memory::{MemoryEnd, pair};
 use pleach_dispatch::message::{ReportedEnd, TaskFailure};
