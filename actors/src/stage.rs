@@ -15,9 +15,9 @@ mod sizes;
 mod task_keys;
 mod withdrawal;
 
-use crate::storage::{GetRegion, RegionUnavailable};
-use crate::task::{OutputSource, StoredOutputs, TaskResult};
-use crate::task_results::{ResumeTask, StoredTask, TaskResults};
+use crate::storage::GetRegion;
+use crate::task::{StoredOutputs, TaskResult};
+use crate::task_results::{ResumeTask, TaskResults};
 use actix::prelude::*;
 pub use context::{ResolvedStage, StageContext};
 use cost_learning::paths;

@@ -3,13 +3,16 @@
 use super::execution::TaskKeys;
 use super::live_outputs::RegionInfo;
 use super::{StageActor, StageEvent};
+use crate::storage::RegionUnavailable;
+use crate::task::{OutputSource, TaskResult};
+use crate::task_results::StoredTask;
 use crate::transport::clock::{Clock, SystemClock};
 use pleach_dispatch::InstanceId;
 use pleach_dispatch::message::{
-    MissingInput, Report, ReportedEnd, TaskOutcome, TaskProvenance, TaskReport, TaskSource,
+    MissingInput, Report, ReportedEnd, ReuseSource, TaskOutcome, TaskProvenance, TaskReport, TaskSource,
 };
 use pleach_dispatch::stage::{Effect, OutputId, TaskRequest};
-use pleach_regions::{CachedRegion, DataRegion, RegionIdentity, RegionKey, provenance_id};
+use pleach_regions::{CachedRegion, DataRegion, RegionIdentity, RegionKey, TaskKey, provenance_id};
 use std::sync::Arc;
 use std::time::Duration;
 

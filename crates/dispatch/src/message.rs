@@ -3,7 +3,7 @@
 pub mod content_digest;
 mod task_report;
 
-use crate::directory::{MemberChange, MemberId};
+use crate::directory::MemberChange;
 use crate::memory_model::OutputConsumption;
 use crate::plan::{OutputPlan, ReuseScope};
 use crate::{BucketId, InstanceId, LeaseId, PlanId, WorkerId};

@@ -18,10 +18,9 @@ mod idle;
 pub use encoding::RegionToEncode;
 pub use entry::CachedForm;
 
-use crate::{DataRegion, RegionKey};
+use crate::{DataRegion, RegionIdentity, RegionKey, TaskKey};
 use entry::Entry;
 use idle::IdleRegions;
-use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::sync::Arc;
 

@@ -2,10 +2,10 @@
 //!
 //! The caller encodes on other threads and without the lock of the cache. A region can be used or evicted meanwhile.
 
+use super::ResultCache;
 use super::entry::Attempt;
 use super::idle::start_attempt;
-use super::{RegionIdentity, ResultCache};
-use crate::{DataRegion, EncodedRegion};
+use crate::{DataRegion, EncodedRegion, RegionIdentity};
 use std::sync::Arc;
 
 /// An idle region to be encoded. [`ResultCache::finish_encoding`] must follow.

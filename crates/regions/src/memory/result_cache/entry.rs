@@ -1,7 +1,6 @@
 //! One region of the cache: its forms, its users, and its value.
 
-use super::TaskKey;
-use crate::{DataRegion, ElementType, EncodedRegion, RegionKey};
+use crate::{DataRegion, ElementType, EncodedRegion, RegionKey, TaskKey};
 use std::sync::Arc;
 
 /// Bytes per second of decoding, and so of the gain of a found result: half the speed measured on masks and label maps

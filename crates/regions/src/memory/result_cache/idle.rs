@@ -1,7 +1,7 @@
 //! Idle regions of the cache in their orders, and all bytes that the cache alone accounts for.
 
-use super::RegionIdentity;
 use super::entry::{Attempt, Entry, Worth};
+use crate::RegionIdentity;
 use std::collections::BTreeSet;
 
 /// Part of a region's bytes that its encoded form is expected to take before any region was encoded: that of a mask with one
