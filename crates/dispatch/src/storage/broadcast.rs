@@ -1,7 +1,7 @@
 //! Distribution of one region to many receivers: a receiver sends the region on.
 //!
-//! All readers of a result request it at once, from its only holder. The holder sends it to [`MAX_SENDS`] of them at a time and
-//! has the others wait. A receiver that has the region takes half of those that still wait, and does likewise: the number of
+//! All readers of a result request it at once, from its only holder. The holder sends it to two of them at a time and has
+//! the others wait. A receiver that has the region takes half of those that still wait, and does likewise: the number of
 //! holders doubles with each transfer, so `n` receivers take about log2 `n` transfers instead of `n` (binomial broadcast). A
 //! redirected receiver that does not get the region asks the holder again.
 
