@@ -31,6 +31,8 @@ use crate::transport::identity::Role;
 use crate::transport::quic::{Connector, NetworkError, QuicRuntime, RefusalReporter, Server, ServerSetup};
 use crate::transport::settings::Settings;
 use directory::Outbox;
+use parking_lot::MutexGuard;
+use pleach_dispatch::storage::Links;
 use pleach_regions::{DataRegion, Digest, RamTier, RegionKey};
 use send::UNIT_BYTES;
 use shared_memory::SharedMemoryFolder;
@@ -39,6 +41,7 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 use tokio::sync::{Semaphore, watch};
 
 /// Configuration of a worker's exchange.
@@ -79,6 +82,8 @@ pub struct ExchangeStats {
     pub fetched_shared: u64,
     /// Bytes of fetched regions in memory.
     pub fetched_bytes: u64,
+    /// Tasks run again because fetching their outputs takes longer.
+    pub recomputed: u64,
     /// Regions sent to peers.
     pub sent: u64,
     /// Sent regions that went through shared memory.
@@ -231,6 +236,21 @@ impl Exchange {
     ) -> impl Future<Output = Result<Arc<DataRegion>, FetchError>> + Send + 'static + use<> {
         let (fetched, from) = (fetch::join(self.hub(), key, Some(digest), from), from.to_vec());
         async move { fetch::wait(key, from, fetched).await.map(|(region, _)| region) }
+    }
+
+    /// Returns the measured links to other workers.
+    pub(crate) fn links(&self) -> MutexGuard<'_, Links> {
+        self.hub().links()
+    }
+
+    /// Records a transfer from another worker, as the exchange does with its own.
+    pub fn observe_link(&self, from: SocketAddr, bytes: u64, time: Duration) {
+        self.hub().links().observe(from, bytes, time);
+    }
+
+    /// Counts tasks that run again because fetching their outputs takes longer.
+    pub(crate) fn count_recomputed(&self, tasks: u64) {
+        self.hub().count(|counts| counts.recomputed += tasks);
     }
 
     /// Returns the number of connected workers, in either direction.

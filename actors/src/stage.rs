@@ -13,6 +13,7 @@ mod live_outputs;
 mod look_up;
 mod sizes;
 mod task_keys;
+mod transfer;
 mod withdrawal;
 
 use crate::storage::GetRegion;
@@ -36,7 +37,7 @@ use pleach_regions::{DataRegion, RegionKey, TaskKey, provenance_id};
 use pleach_workflow::{Operation, Stage, Task};
 pub(crate) use sizes::input_bytes;
 use sizes::{inputs, missing_bytes, task_bytes};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::Arc;
 use tracing::{Span, trace_span};
@@ -110,6 +111,8 @@ pub struct StageActor {
     resolving: HashMap<NodeId, (TaskRequest, TaskKeys)>,
     /// Looked-up tasks that wait for a slot to run.
     claims: HashMap<NodeId, TaskKeys>,
+    /// Tasks that run although another worker has their outputs, because the transfer takes longer.
+    recomputed: HashSet<NodeId>,
     /// Stage inputs loaded for the guard of a task that is not decided yet.
     guard_inputs: HashMap<RegionKey, Arc<DataRegion>>,
     /// Tasks done since the last report.
@@ -178,6 +181,7 @@ impl StageActor {
             inputs_loaded: false,
             resolving: HashMap::new(),
             claims: HashMap::new(),
+            recomputed: HashSet::new(),
             guard_inputs: HashMap::new(),
             ran: Vec::new(),
             around,
@@ -252,7 +256,8 @@ impl StageActor {
         results.begin(key);
         drop(results);
         let is_shared = self.around.directory.as_ref().is_some_and(|directory| directory.is_shared());
-        if let (Some(keys), true, None) = (shared, is_shared, &found) {
+        let is_looked_up = is_shared && !self.recomputed.contains(&call.node);
+        if let (Some(keys), true, None) = (shared, is_looked_up, &found) {
             return self.look_up_started(slot, call, keys, ctx);
         }
         self.start(slot, call, Execution::Run { keys, shared: true, found }, ctx);
@@ -270,6 +275,11 @@ impl StageActor {
     /// Loads the inputs of a task, then runs it. The first task of a bucket waits for all inputs of the bucket, because its
     /// grant admitted them.
     fn start(&mut self, slot: SlotId, call: TaskRequest, how: Execution, ctx: &mut Context<Self>) {
+        if let Execution::Run { keys, shared, found: None } = how
+            && self.recompute_inputs(slot, &call, keys.filter(|_| shared))
+        {
+            return;
+        }
         let storage = self.around.storage.clone();
         let brought: Vec<_> = match call.brings_inputs {
             true => self.inputs.iter().map(|(key, _)| storage.send(GetRegion(*key))).collect(),

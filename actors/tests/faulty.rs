@@ -1,5 +1,6 @@
 //! A faulty worker in the result directory: it announces results that it has no claim of, or sends other content than it
-//! has announced. The other workers refuse both and compute the tasks themselves, so no result differs.
+//! has announced. The other workers refuse both and compute the tasks themselves, so no result differs. Nor does it if the
+//! link to a sound worker is slow.
 
 #[expect(dead_code, reason = "other tests need more of it")]
 #[path = "support/cluster.rs"]
@@ -44,6 +45,7 @@ use std::collections::HashMap;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 use tokio::sync::mpsc::{Receiver, UnboundedReceiver, unbounded_channel};
 use tokio::sync::oneshot;
 use toy::{Input, Watch, input_key, number, plan, registry};
@@ -95,6 +97,7 @@ impl InputReader for NoFiles {
 
 struct Worker {
     actor: Addr<WorkerActor>,
+    exchange: Exchange,
     watch: Arc<Watch>,
     /// Receiver of its events and folder of its fetched files, kept open and never read.
     _rest: (UnboundedReceiver<pleach_actors::worker::WorkerEvent>, tempfile::TempDir),
@@ -114,7 +117,7 @@ impl Worker {
         let (events, told) = unbounded_channel();
         let remote = RemoteSetup {
             incarnation,
-            exchange,
+            exchange: exchange.clone(),
             opener: Arc::new(NoFiles),
             files,
             asks: Some(asks),
@@ -142,7 +145,7 @@ impl Worker {
             peak_bytes: Arc::default(),
             remote: Some(remote),
         });
-        Self { actor: actor.start(), watch, _rest: (told, folder) }
+        Self { actor: actor.start(), exchange, watch, _rest: (told, folder) }
     }
 
     async fn directory(&self) -> DirectoryMetrics {
@@ -359,5 +362,45 @@ fn study_completes_with_a_shard_that_lists_wrong_results() {
         // Each of the six buckets of both stages asks for an output once.
         assert!(faulty.sent() <= 6 * distinct(), "{} requests", faulty.sent());
         exchange.close().await;
+    });
+}
+
+/// Executes the study with a sound third worker, which has the outputs of the first tasks. Returns how many of them it sent, how
+/// many tasks ran again, and all runs.
+async fn with_link(cluster: &Cluster, seconds: u64) -> (usize, u64, usize) {
+    let mut group = Group::new(cluster).await;
+    let sets: Sets = (0..24).map(|n| (0, [1, n % 4, n % 8, n, n % 3])).collect();
+    let first = number(32.0);
+    let digest = first.digest();
+    let (sound, exchange, _link) = group.faulty(Conduct::Honest, first).await;
+    for worker in &group.workers {
+        (0..10).for_each(|_| worker.exchange.observe_link(exchange.address(), 1, Duration::from_secs(seconds)));
+    }
+    let plan = ExecutionPlan { sharing: ReuseScope::Dataflow, ..plan(&sets, 4) };
+    let read = TaskInputId::Stored(input_key(0));
+    let task = key(&plan.stages[0].tasks[0], &[Value::Integer(1)], [read].into_iter());
+    sound.claim(vec![(task, record(task, &[true], digest))]);
+    while sound.announced() < 1 {
+        tokio::task::yield_now().await;
+    }
+    let outcome = group.execute(plan).await;
+    check(&sets, &outcome);
+    let recomputed = group.workers.iter().map(|worker| worker.exchange.counts().recomputed).sum();
+    let runs = group.runs();
+    exchange.close().await;
+    (sound.sent(), recomputed, runs)
+}
+
+#[test]
+fn outputs_behind_a_slow_link_are_computed_again() {
+    let cluster = Cluster::new(patient());
+    System::new().block_on(async {
+        let (sent, recomputed, runs) = with_link(&cluster, 0).await;
+        assert!(sent > 0, "{sent} outputs sent");
+        assert_eq!(recomputed, 0);
+        // Ten seconds for an output, one for its task.
+        let (sent, recomputed, more_runs) = with_link(&cluster, 10).await;
+        assert_eq!(sent, 0);
+        assert!(recomputed > 0 && more_runs > runs, "{recomputed} run again, {more_runs} and {runs} runs");
     });
 }

@@ -297,10 +297,18 @@ proptest! {
             check_results(&sets, &outcome);
             let distinct: BTreeSet<String> =
                 sets.iter().flat_map(|(a, b)| oracle(*a, *b).1).map(|run| format!("{run:?}")).collect();
+            // The error of the last possible iteration decides nothing, so its value is not kept for another set that needs it.
+            let unread = sets.iter().filter_map(|(a, b)| {
+                oracle(*a, *b).1.into_iter().filter(|(name, _)| *name == "toy.error").nth(3)
+            });
+            let unread: BTreeSet<String> = unread.map(|run| format!("{run:?}")).collect();
             let total: usize = runs.values().sum();
             match sharing {
                 // Each computation once: no iteration that was skipped, and no branch.
-                ReuseScope::Value => prop_assert_eq!(total, distinct.len()),
+                ReuseScope::Value => prop_assert!(
+                    (distinct.len()..=distinct.len() + unread.len()).contains(&total),
+                    "{} runs, {} distinct, {} unread", total, distinct.len(), unread.len()
+                ),
                 ReuseScope::Dataflow => prop_assert!(total >= distinct.len()),
                 ReuseScope::Tree => prop_assert!(
                     total <= sets.iter().map(|(a, b)| oracle(*a, *b).1.len()).sum::<usize>()

@@ -94,6 +94,9 @@ pub(crate) struct SubmitArgs {
     /// Maximum cost of the study's workers, in the currency of the manager's pools
     #[arg(long, value_name = "COST", allow_hyphen_values = true)]
     pub(crate) budget: Option<CostArg>,
+    /// Write a task's images of the evaluations in the report to previews/ in the results; may be repeated
+    #[arg(long, value_name = "TASK")]
+    pub(crate) preview: Vec<String>,
     /// Evaluate the parameter sets of a CSV file instead of sampling
     #[arg(long, value_name = "CSV")]
     pub(crate) parameter_sets: Option<PathBuf>,

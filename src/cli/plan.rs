@@ -25,6 +25,10 @@ pub(crate) struct PlanArgs {
     /// Memory that buckets must fit in [default: no limit]
     #[arg(long, value_name = "SIZE")]
     pub(crate) memory: Option<MemorySize>,
+    /// Bytes per second between workers: predict what they transfer, each running one task at a time [default: all tasks run in
+    /// one process]
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) bandwidth: Option<MemorySize>,
     /// Task cache of earlier studies (read-only), whose measured times the prediction uses
     #[arg(long, value_name = "DIR")]
     pub(crate) cache: Option<PathBuf>,

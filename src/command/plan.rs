@@ -13,7 +13,8 @@ use crate::terminal::{print_json, print_line, print_notice};
 use pleach_dispatch::plan::ReuseScope;
 use pleach_planner::memory_size::MemorySize;
 use pleach_planner::{
-    MakespanForecast, PlanComparison, PlanOptions, PlanRecord, PlanningError, StrategyName,
+    DEFAULT_LINK, MakespanForecast, PlanComparison, PlanOptions, PlanRecord, PlanningError, PlanningInput,
+    StrategyName, TransferCost,
 };
 use pleach_report::drawings::scaling::{self, Curve, Point, Scaling};
 use pleach_report::raster;
@@ -47,7 +48,12 @@ pub(super) fn execute(args: &PlanArgs) -> CommandResult {
     let workers = workers(args.workers);
     let strategies = requested(args);
     let memory_bytes = args.memory.map(MemorySize::bytes);
-    let mut comparison = PlanComparison::new(prepared.planning_input(), args.buckets.limits(), memory_bytes);
+    let link = args.bandwidth.map(|bandwidth| TransferCost {
+        bytes_per_second: bandwidth.bytes() as f64,
+        ..DEFAULT_LINK
+    });
+    let input = PlanningInput { link, ..prepared.planning_input() };
+    let mut comparison = PlanComparison::new(input, args.buckets.limits(), memory_bytes);
     let (mut plans, mut all_curves, mut left_out) = (Vec::new(), Vec::new(), Vec::new());
     for (strategy, scopes) in &strategies {
         let options = options(*strategy, scopes);

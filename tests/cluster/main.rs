@@ -37,6 +37,7 @@ mod place;
 #[path = "../support/pleach.rs"]
 mod pleach;
 mod poison;
+mod previews;
 mod private;
 mod provenance;
 mod proxy;

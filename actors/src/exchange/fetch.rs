@@ -9,6 +9,7 @@ use pleach_regions::{DataRegion, Digest, RegionKey};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Instant;
 use tokio::sync::watch;
 
 /// Maximum of redirections of one transfer: with each one the number of holders has doubled.
@@ -125,6 +126,7 @@ async fn transfer(
             untried.min_by_key(|holder| rank(hub, key, **holder)).copied()
         });
         let Some(holder) = next else { return Err(FetchError { key, tried }) };
+        let start = Instant::now();
         match fetch_from(hub, key, holder).await {
             Ok((_, digest, _)) if expected.is_some_and(|expected| expected != digest) => {
                 let failure =
@@ -137,6 +139,7 @@ async fn transfer(
                     counts.fetched_shared += u64::from(is_shared);
                     counts.fetched_bytes += region.bytes();
                 });
+                hub.links().observe(holder, region.bytes(), start.elapsed());
                 let region = Arc::new(region);
                 // Others may be redirected here.
                 hub.store_digest(key, digest);

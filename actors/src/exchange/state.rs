@@ -18,6 +18,7 @@ use crate::transport::refusal::{Cause, Refusal};
 use crate::transport::settings::Settings;
 use parking_lot::{Mutex, MutexGuard};
 use pleach_dispatch::directory::NodeDigest;
+use pleach_dispatch::storage::Links;
 use pleach_dispatch::storage::broadcast::{Broadcasts, Continuation};
 use pleach_regions::{DataRegion, Digest, RamTier, RegionKey};
 use std::collections::HashMap;
@@ -83,6 +84,7 @@ pub(super) struct ExchangeSnapshot {
     transfers: Mutex<HashMap<RegionKey, Transfer>>,
     digests: Mutex<HashMap<RegionKey, Digest>>,
     counts: Mutex<ExchangeStats>,
+    links: Mutex<Links>,
     /// Regions that this worker has fetched, as long as it uses them. Its tier or its result cache has them later.
     received: Mutex<HashMap<RegionKey, Weak<DataRegion>>>,
     /// Transfers of regions that several peers request at once. A waiting peer gets the address to ask, or its turn.
@@ -105,6 +107,10 @@ impl ExchangeState {
 
     pub(super) fn counts(&self) -> ExchangeStats {
         *self.now.counts.lock()
+    }
+
+    pub(super) fn links(&self) -> MutexGuard<'_, Links> {
+        self.now.links.lock()
     }
 
     pub(super) fn count(&self, add: impl FnOnce(&mut ExchangeStats)) {

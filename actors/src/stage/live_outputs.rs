@@ -109,6 +109,11 @@ impl LiveOutputs {
         }
     }
 
+    /// Returns the bytes of an output in memory, here or elsewhere. Zero if it has been dropped.
+    pub(super) fn bytes_of(&self, output: OutputId) -> u64 {
+        self.outputs.get(&output).map_or(0, |holding| holding.bytes)
+    }
+
     pub(super) fn info(&self, output: OutputId) -> Option<RegionInfo> {
         self.outputs.get(&output).and_then(|holding| holding.info)
     }

@@ -69,8 +69,8 @@ impl StageActor {
             let under_way = self.resolving.len() + self.claims.len();
             let Some(node) = self.run.unresolved().next().filter(|_| under_way < limit) else { return };
             let call = self.run.request(&self.stage, node);
-            // A task that is skipped, or not decided yet, waits for its slot.
-            if !matches!(self.flow(&call), Ok(Flow::Run)) {
+            // A task that is skipped, not decided yet or not to be looked up waits for its slot.
+            if !matches!(self.flow(&call), Ok(Flow::Run)) || self.recomputed.contains(&node) {
                 return;
             }
             if self.predict(&call) > AHEAD_SECONDS {
@@ -111,7 +111,7 @@ impl StageActor {
     }
 
     /// Returns the predicted seconds of a task.
-    fn predict(&self, call: &TaskRequest) -> f64 {
+    pub(super) fn predict(&self, call: &TaskRequest) -> f64 {
         let operation = &*self.operations[call.task];
         self.around.costs.lock().predict(operation, &call.arguments, self.pixels)
     }

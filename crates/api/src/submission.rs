@@ -60,10 +60,13 @@ pub struct Submission {
     /// Maximum cost of the study's workers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget: Option<f64>,
+    /// Tasks whose images are written with the results, by name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub preview: Vec<String>,
 }
 
 /// Options of a submission, beside its study.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct SubmissionOptions {
     /// Planning options.
     pub plan: PlanChoice,
@@ -71,6 +74,8 @@ pub struct SubmissionOptions {
     pub deadline: Option<u64>,
     /// Maximum cost of the study's workers.
     pub budget: Option<f64>,
+    /// Tasks whose images are written with the results, by name.
+    pub preview: Vec<String>,
 }
 
 /// Planning options of a study.
@@ -201,6 +206,7 @@ impl Submission {
             plan: options.plan,
             deadline: options.deadline,
             budget: options.budget,
+            preview: options.preview,
             study,
         })
     }

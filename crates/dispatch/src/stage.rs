@@ -16,6 +16,7 @@ mod reopen;
 mod sibling_order;
 mod spare;
 pub mod task_key;
+mod transfer;
 mod tree;
 mod withdraw;
 
@@ -37,6 +38,7 @@ use tree::BucketTree;
 pub use crate::ids::NodeId;
 pub use interface::{Effect, InputLocation, OutputId, TaskRequest};
 pub use key_policy::{DeclaredCosts, KeyPolicy};
+pub use transfer::OutputPlace;
 
 /// Work that does not match its stage: an internal error of the manager.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]

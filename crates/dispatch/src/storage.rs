@@ -1,11 +1,13 @@
-//! Decisions about the data regions of one node: which regions leave memory (`eviction`), and where a region of another
-//! worker is fetched (`remote`).
+//! Decisions about the data regions of one node: which regions leave memory (`eviction`), where a region of another worker is
+//! fetched (`remote`), and how long that takes (`link`).
 //!
 //! The storage actor moves the regions and measures the transfers. These functions only choose.
 
 pub mod broadcast;
 mod eviction;
+mod link;
 mod remote;
 
 pub use eviction::{Eviction, IdleRegion, select_evictions, select_replicas};
+pub use link::{LinkModel, Links};
 pub use remote::{FetchRates, RemoteSource};

@@ -75,6 +75,7 @@ fn main() {
         reference_run: true,
         tiles: &[PlanTile { pixels: 1 << 18, inputs: vec![identity::of_file("tile", Path::new("a.png"))] }],
         costs: &CostModel::default(),
+        link: None,
     };
     let request = PlanRequest {
         options: PlanOptions::new(StrategyName::Ranges, ReuseScope::Value),

@@ -253,7 +253,7 @@ impl StageProblem {
 
 impl ProblemTables {
     fn problem(self, levels: usize) -> Result<MergeProblem, PlanningError> {
-        MergeProblem::new(levels, self.inputs, self.keys, TaskCosts::PerTask(self.costs))
+        MergeProblem::new(levels, self.inputs, self.keys, TaskCosts::of_tasks(levels, self.costs))
             .map_err(PlanningError::from)
     }
 }

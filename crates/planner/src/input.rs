@@ -2,6 +2,7 @@
 
 use pleach_dispatch::cost_model::CostModel;
 use pleach_regions::RegionKey;
+use pleach_reuse::TransferCost;
 use pleach_workflow::{Operation, Registry, Stage, Value, Workflow};
 use std::sync::Arc;
 
@@ -22,7 +23,12 @@ pub struct PlanningInput<'a> {
     pub tiles: &'a [PlanTile],
     /// Cost of operations: measured where known, otherwise declared.
     pub costs: &'a CostModel,
+    /// Link between workers, for predicted transfers. `None` if all slots are in one process.
+    pub link: Option<TransferCost>,
 }
+
+/// Link between workers where it is unknown: 10 Gbit/s, with a latency of 1 ms.
+pub const DEFAULT_LINK: TransferCost = TransferCost { bytes_per_second: 1.25e9, latency_seconds: 1e-3 };
 
 /// Tile to plan for.
 #[derive(Clone, Debug)]

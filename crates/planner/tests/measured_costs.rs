@@ -62,6 +62,7 @@ fn planned(strategy: StrategyName, reuse: ReuseScope) -> Planned {
         reference_run: true,
         tiles: &[PlanTile { pixels: PIXELS, inputs: vec![identity::of_file("tile", Path::new("a.png"))] }],
         costs: &CostModel::default(),
+        link: None,
     };
     let request = PlanRequest {
         options: PlanOptions::new(strategy, reuse),

@@ -143,6 +143,7 @@ fn plan(study: &Study, merged: bool) -> PlanRecord {
         reference_run: true,
         tiles: &tiles,
         costs: &CostModel::default(),
+        link: None,
     };
     let strategy = if merged { StrategyName::Rtma } else { StrategyName::None };
     let max_bucket_size = NonZeroUsize::new(16);

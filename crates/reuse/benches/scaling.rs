@@ -19,7 +19,7 @@ use std::time::Instant;
 use application::task_graph;
 use pleach_reuse::{
     Dataflow, Interner, LeftoverRule, MergeProblem, PreviousPlan, ReuseSummary, ReuseTree, Strategy,
-    TaskCosts, TransferCost, TransferPlan, TrtmaOptions, cut_ranges, replan, tree_order,
+    SharingSchedule, TaskCosts, TransferCost, TrtmaOptions, cut_ranges, replan, tree_order,
 };
 
 /// Returns the processor seconds of this thread on Linux, and wall-clock seconds on other systems. Processor
@@ -205,7 +205,7 @@ fn slope(points: &[(f64, f64)]) -> Option<f64> {
 /// fewer and more buckets.
 fn afterwards(sizes: &[usize]) {
     println!(
-        "\n| instances | dataflow graph, s | best order, s | 768 ranges, s | handing over, s | 3 buckets fewer, s | moved | 3 more, s | moved |"
+        "\n| instances | dataflow graph, s | best order, s | 768 ranges, s | shared results, s | 3 buckets fewer, s | moved | 3 more, s | moved |"
     );
     println!("| --- | --- | --- | --- | --- | --- | --- | --- | --- |");
     let max_buckets = NonZeroUsize::new(768).expect("not 0");
@@ -222,9 +222,11 @@ fn afterwards(sizes: &[usize]) {
         std::hint::black_box(cut_ranges(&problem, &dataflow, &order, max_buckets));
         let cut = processor_seconds();
         let link = TransferCost { bytes_per_second: 1e9, latency_seconds: 1e-3 };
-        std::hint::black_box(
-            TransferPlan::decide(&dataflow, &buckets, &[1 << 24; 7], link).figures(&buckets),
-        );
+        let mut schedule = SharingSchedule::new(&dataflow, vec![1 << 24; 7], link);
+        for (number, members) in (0..).zip(buckets.iter()) {
+            schedule.begin(number % 256, members, 0.0);
+        }
+        std::hint::black_box(schedule.forecast());
         let mut cells = vec![built - start, ordered - built, cut - ordered, processor_seconds() - cut];
         let previous = PreviousPlan { buckets: &buckets, max_buckets, has_other_costs: false };
         let mut moved = Vec::new();
@@ -235,9 +237,9 @@ fn afterwards(sizes: &[usize]) {
             cells.push(processor_seconds() - start);
             moved.push(found.moved.len());
         }
-        let [dataflow, order, ranges, handing_over, fewer, more] = cells[..] else { continue };
+        let [dataflow, order, ranges, sharing, fewer, more] = cells[..] else { continue };
         println!(
-            "| {instances} | {dataflow:.3} | {order:.3} | {ranges:.3} | {handing_over:.3} | {fewer:.3} | {} | {more:.3} | {} |",
+            "| {instances} | {dataflow:.3} | {order:.3} | {ranges:.3} | {sharing:.3} | {fewer:.3} | {} | {more:.3} | {} |",
             moved[0], moved[1]
         );
     }

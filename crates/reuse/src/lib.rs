@@ -9,9 +9,8 @@
 //!    [`best_order`]: the task order that shares most, among tasks that may be swapped.
 //! 4. [`Strategy::solve`]: groups the instances of a problem into [`Buckets`]. [`choose_limits`]: number and size
 //!    of buckets. [`replan`]: rebuilds the buckets of a running stage. [`Dataflow`]: reuse beyond shared prefixes.
-//!    [`TransferPlan`]: outputs transferred between buckets.
-//! 5. [`ReuseSummary`], [`JobGraph`], [`SharingSchedule`] and [`peak_bytes`]: savings, duration and memory of a
-//!    plan.
+//! 5. [`ReuseSummary`], [`JobGraph`], [`SharingSchedule`] and [`peak_bytes`]: savings, duration, transfers and memory of a
+//!    plan. [`is_recompute_cheaper`]: transfer or recompute, also at run time.
 //!
 //! For results that outlive a study, [`Target`] finds the smallest key of a set of statements.
 //!
@@ -31,10 +30,10 @@ pub use bucket_limits::{BUCKETS_PER_CORE, Capacity, Limits, LimitsError, StageBy
 pub use buckets::{Buckets, PartitionError};
 pub use cost::dataflow::{Dataflow, DataflowFigures, TaskId};
 pub use cost::peak_memory::{LevelBytes, peak_bytes};
-pub use cost::runtime_sharing::SharingSchedule;
+pub use cost::runtime_sharing::{SharingSchedule, TransferForecast};
 pub use cost::savings::{BucketCost, ReuseSummary, bucket_costs, reuse_fraction};
 pub use cost::schedule::{JobGraph, JobsError, critical_path_seconds, lower_bound_seconds, upward_ranks};
-pub use cost::transfer::{BucketWork, TransferCost, TransferJobs, TransferPlan, TransferSummary};
+pub use cost::transfer::{TransferCost, is_recompute_cheaper};
 pub use graph::compact::{CompactGraph, Input, InputsId, InstanceId, Merging, StageInstance};
 pub use graph::interner::Interner;
 pub use graph::runs::{ExternalIndex, RunId, Runs, RunsError, ShapeError, Source, StageIndex, WorkflowShape};

@@ -21,6 +21,20 @@ pub enum TaskCosts {
     PerTask(Vec<f64>),
 }
 
+impl TaskCosts {
+    /// Creates the costs of each instance and level, in the layout of the keys. Instances of equal costs, as on tiles of one
+    /// size, take the memory of one.
+    #[must_use]
+    pub fn of_tasks(levels: usize, costs: Vec<f64>) -> Self {
+        match costs.get(..levels) {
+            Some(first) if levels > 0 && costs.chunks(levels).all(|row| row == first) => {
+                Self::PerLevel(first.to_vec())
+            }
+            _ => Self::PerTask(costs),
+        }
+    }
+}
+
 /// Stage instances to group into buckets.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MergeProblem {
@@ -167,7 +181,7 @@ impl MergeProblem {
                 costs.push(self.cost(member, level) * factor);
             }
         }
-        self.costs = TaskCosts::PerTask(costs);
+        self.costs = TaskCosts::of_tasks(self.levels, costs);
     }
 
     /// Returns the costs as given.
@@ -203,6 +217,15 @@ mod tests {
         assert_eq!(problem(2, vec![0; 4], TaskCosts::PerLevel(vec![1.0])), wrong);
         let costs = TaskCosts::PerTask(vec![1.0, 0.0, f64::NAN, 1.0]);
         assert_eq!(problem(2, vec![0; 4], costs), ProblemError::Cost { position: 2 });
+    }
+
+    #[test]
+    fn equal_costs_are_kept_once() {
+        let of = |costs: &[f64]| TaskCosts::of_tasks(2, costs.to_vec());
+        assert_eq!(of(&[1.0, 2.0, 1.0, 2.0]), TaskCosts::PerLevel(vec![1.0, 2.0]));
+        assert_eq!(of(&[1.0, 2.0, 1.0, 3.0]), TaskCosts::PerTask(vec![1.0, 2.0, 1.0, 3.0]));
+        assert_eq!(of(&[]), TaskCosts::PerTask(Vec::new()));
+        assert_eq!(TaskCosts::of_tasks(0, Vec::new()), TaskCosts::PerTask(Vec::new()));
     }
 
     #[test]

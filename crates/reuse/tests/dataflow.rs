@@ -6,11 +6,10 @@
 )]
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::num::NonZeroUsize;
 
 use pleach_reuse::{
-    Buckets, Dataflow, JobGraph, Member, MergeProblem, ReuseTree, SharingSchedule, TaskCosts, TaskGraph,
-    TaskId, TaskReads, TransferCost, TransferPlan, best_order,
+    Buckets, Dataflow, Member, MergeProblem, ReuseTree, SharingSchedule, TaskCosts, TaskGraph, TaskId,
+    TaskReads, TransferCost, best_order,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -92,15 +91,9 @@ proptest! {
     #[test]
     fn sharing_schedule_keeps_within_its_bounds((problem, graph, buckets) in case(), workers in 1_usize..5) {
         let dataflow = Dataflow::build(&problem, &graph);
-        let mut relay = SharingSchedule::new(&dataflow);
-        let mut free = vec![0.0_f64; workers];
-        for members in buckets.iter() {
-            free.sort_by(f64::total_cmp);
-            let end = relay.begin(members, free[0]);
-            prop_assert!(end >= free[0]);
-            free[0] = end;
-        }
-        let makespan = free.iter().copied().fold(0.0, f64::max);
+        let mut schedule = SharingSchedule::new(&dataflow, vec![0; graph.len()], TransferCost::FREE);
+        let makespan = run(&mut schedule, &buckets, workers);
+        prop_assert_eq!(schedule.forecast().recomputed_tasks, 0);
         let all: f64 = dataflow.tasks().map(|task| dataflow.cost(task)).sum();
         let chain = |member| {
             let row: Vec<f64> = dataflow.row(member).iter().map(|task| dataflow.cost(*task)).collect();
@@ -126,97 +119,120 @@ proptest! {
         prop_assert_eq!(chain.figures(&problem).cost, tree.unique_cost());
     }
 
+    /// Whatever the link, a worker has what its tasks read. A link without bandwidth transfers nothing that costs less to
+    /// compute, a free one repeats no task, and one worker does neither.
     #[test]
-    fn transfer_plan_never_costs_more_than_recomputing(
+    fn transfers_are_those_of_a_slow_schedule(
         (problem, graph, buckets) in case(),
         bytes in vec(0_u64..20, 5),
         latency in 0_u32..5,
+        workers in 1_usize..5,
     ) {
         let dataflow = Dataflow::build(&problem, &graph);
-        let link = |bytes_per_second| TransferCost { bytes_per_second, latency_seconds: f64::from(latency) };
-        let alone: f64 = dataflow.bucket_costs(&buckets).iter().map(|bucket| bucket.cost).sum();
-        let once = dataflow.figures(&problem).cost;
-        let of = |link| TransferPlan::decide(&dataflow, &buckets, &bytes, link).figures(&buckets);
-        let figures = of(link(2.0));
-        prop_assert!(figures.compute_seconds >= once);
-        prop_assert!(figures.compute_seconds + figures.transfer_seconds <= alone);
-        prop_assert!(figures.transferred_tasks <= figures.shared_tasks.min(figures.transfers));
-        // A link without bandwidth transfers nothing, if all outputs have bytes.
-        if bytes.iter().all(|bytes| *bytes > 0) {
-            let nothing = of(link(1e-9));
-            prop_assert_eq!(nothing.transfers, 0);
-            prop_assert!(nothing.compute_seconds <= alone);
-        }
-        // If transfers are free, every task with a cost is computed once.
-        let free = of(TransferCost { bytes_per_second: f64::INFINITY, latency_seconds: 0.0 });
-        prop_assert_eq!(free.compute_seconds, once);
-        prop_assert_eq!(free.transfer_seconds, 0.0);
-    }
-
-    /// If transfers are free, jobs are single tasks and leftovers, and no schedule beats the longest chain of
-    /// tasks.
-    #[test]
-    fn pieces_are_the_same_work((problem, graph, buckets) in case(), bytes in vec(0_u64..20, 5), latency in 0_u32..5) {
-        let dataflow = Dataflow::build(&problem, &graph);
-        let of = |bytes_per_second, latency_seconds| {
+        let of = |bytes_per_second, latency_seconds, workers| {
             let link = TransferCost { bytes_per_second, latency_seconds };
-            TransferPlan::decide(&dataflow, &buckets, &bytes, link).pieces(&buckets)
+            let mut schedule = SharingSchedule::new(&dataflow, bytes.clone(), link);
+            (run(&mut schedule, &buckets, workers), schedule.forecast(), slow(&dataflow, &buckets, &bytes, link, workers))
         };
-        let workers = |count| NonZeroUsize::new(count).unwrap();
-        let once = dataflow.figures(&problem).cost;
-        let found = of(2.0, f64::from(latency));
-        prop_assert!(found.compute_seconds >= once);
-        let total: f64 = found.seconds.iter().sum();
-        let jobs = JobGraph::with_edges(found.seconds, found.edges).unwrap();
-        prop_assert_eq!(jobs.makespan_seconds(workers(1)), total);
-        prop_assert!(jobs.makespan_seconds(workers(2)) <= total);
-
-        let free = of(f64::INFINITY, 0.0);
-        prop_assert_eq!(free.compute_seconds, once);
-        let makespan = JobGraph::with_edges(free.seconds, free.edges).unwrap().makespan_seconds(workers(1000));
-        let mut until = vec![0.0_f64; dataflow.len()];
-        for task in dataflow.tasks() {
-            let before = dataflow.reads(task).iter().map(|read| until[read.0 as usize]).fold(0.0, f64::max);
-            until[task.0 as usize] = before + dataflow.cost(task);
+        let (makespan, found, (slow_makespan, transfers, repeated)) = of(2.0, f64::from(latency), workers);
+        prop_assert_eq!((found.transfers, found.recomputed_tasks), (transfers, repeated));
+        prop_assert!((makespan - slow_makespan).abs() < 1e-9, "{} and {}", makespan, slow_makespan);
+        let (_, alone, _) = of(2.0, f64::from(latency), 1);
+        prop_assert_eq!((alone.transfers, alone.recomputed_tasks), (0, 0));
+        let (_, free, _) = of(f64::INFINITY, 0.0, workers);
+        prop_assert_eq!((free.recomputed_tasks, free.seconds), (0, 0.0));
+        if bytes.iter().all(|bytes| *bytes > 0) {
+            let (_, nothing, _) = of(1e-9, 0.0, workers);
+            prop_assert_eq!(nothing.transfers, 0);
         }
-        prop_assert!(makespan >= until.into_iter().fold(0.0, f64::max));
+    }
+}
+
+/// Starts the buckets in order, each on the worker that is free first. Returns the makespan.
+fn run(schedule: &mut SharingSchedule<'_>, buckets: &Buckets, workers: usize) -> f64 {
+    let mut free = vec![0.0_f64; workers];
+    for members in buckets.iter() {
+        let worker = earliest(&free);
+        let end = schedule.begin(worker as u32, members, free[worker]);
+        assert!(end >= free[worker]);
+        free[worker] = end;
+    }
+    free.into_iter().fold(0.0, f64::max)
+}
+
+fn earliest(free: &[f64]) -> usize {
+    (0..free.len()).min_by(|a, b| free[*a].total_cmp(&free[*b])).unwrap()
+}
+
+/// Makespan, transfers and repeated tasks, from tables of every worker and a rule written out once more.
+fn slow(
+    dataflow: &Dataflow,
+    buckets: &Buckets,
+    bytes: &[u64],
+    link: TransferCost,
+    workers: usize,
+) -> (f64, usize, usize) {
+    let mut slow = Slow { dataflow, bytes, link, has: vec![BTreeMap::new(); workers], counts: (0, 0) };
+    let mut first: BTreeMap<TaskId, f64> = BTreeMap::new();
+    let mut free = vec![0.0_f64; workers];
+    for members in buckets.iter() {
+        let worker = earliest(&free);
+        let tasks: BTreeSet<TaskId> =
+            members.iter().flat_map(|member| dataflow.row(*member)).copied().collect();
+        let (mut now, mut end) = (free[worker], free[worker]);
+        for task in tasks {
+            if !first.contains_key(&task) {
+                now = slow.execute(task, worker, now, &first);
+                first.insert(task, now);
+                slow.has[worker].insert(task, now);
+            }
+            end = end.max(first[&task]).max(now);
+        }
+        free[worker] = end;
+    }
+    (free.into_iter().fold(0.0, f64::max), slow.counts.0, slow.counts.1)
+}
+
+struct Slow<'a> {
+    dataflow: &'a Dataflow,
+    bytes: &'a [u64],
+    link: TransferCost,
+    has: Vec<BTreeMap<TaskId, f64>>,
+    counts: (usize, usize),
+}
+
+impl Slow<'_> {
+    fn transfer(&self, task: TaskId) -> f64 {
+        self.link.latency_seconds + self.bytes[self.dataflow.level(task)] as f64 / self.link.bytes_per_second
     }
 
-    #[test]
-    fn each_bucket_has_what_its_tasks_read(
-        (problem, graph, buckets) in case(),
-        bytes in vec(0_u64..20, 5),
-    ) {
-        let dataflow = Dataflow::build(&problem, &graph);
-        let link = TransferCost { bytes_per_second: 1.0, latency_seconds: 0.5 };
-        let plan = TransferPlan::decide(&dataflow, &buckets, &bytes, link);
-        for ((bucket, members), work) in (0..).zip(buckets.iter()).zip(plan.work(&buckets)) {
-            for task in &work.received {
-                prop_assert!(plan.is_transferred(*task) && plan.owner(*task) < bucket);
-                prop_assert!(plan.move_seconds(*task) < plan.recompute_seconds(*task));
-            }
-            prop_assert_eq!(work.receive_seconds, work.received.iter().map(|task| plan.move_seconds(*task)).sum::<f64>());
-            // Backward execution from the bucket's last tasks needs exactly these.
-            let row = |member: &Member| dataflow.row(*member).to_vec();
-            let all: BTreeSet<TaskId> = members.iter().flat_map(row).collect();
-            let read: BTreeSet<TaskId> = all.iter().flat_map(|task| dataflow.reads(*task)).copied().collect();
-            let mut wanted: Vec<TaskId> = all.difference(&read).copied().collect();
-            let (mut computed, mut received) = (BTreeSet::new(), BTreeSet::new());
-            while let Some(task) = wanted.pop() {
-                if plan.is_transferred(task) && plan.owner(task) != bucket {
-                    received.insert(task);
-                } else if computed.insert(task) {
-                    wanted.extend(dataflow.reads(task));
+    fn again(&self, task: TaskId, worker: usize) -> f64 {
+        let lacking = self.dataflow.reads(task).iter().filter(|read| !self.has[worker].contains_key(read));
+        self.dataflow.cost(task)
+            + lacking.map(|read| self.cheaper(*read, worker).min(self.transfer(*read))).sum::<f64>()
+    }
+
+    /// Seconds of running a task again, or infinite where a transfer is made: less than 50 ms or a quarter are no gain.
+    fn cheaper(&self, task: TaskId, worker: usize) -> f64 {
+        let (transfer, again) = (self.transfer(task), self.again(task, worker));
+        if transfer > again + 0.05 && transfer > again * 1.25 { again } else { f64::INFINITY }
+    }
+
+    fn execute(&mut self, task: TaskId, worker: usize, mut now: f64, first: &BTreeMap<TaskId, f64>) -> f64 {
+        for read in self.dataflow.reads(task).to_vec() {
+            now = match self.has[worker].get(&read) {
+                Some(at) => now.max(*at),
+                None if self.cheaper(read, worker).is_finite() => {
+                    self.counts.1 += 1;
+                    self.execute(read, worker, now, first)
                 }
-            }
-            let seconds = |tasks: &BTreeSet<TaskId>| tasks.iter().map(|task| dataflow.cost(*task)).sum::<f64>();
-            let moved: f64 = received.iter().map(|task| plan.move_seconds(*task)).sum();
-            if seconds(&computed) + moved > seconds(&all) {
-                (computed, received) = (all, BTreeSet::new());
-            }
-            prop_assert_eq!(work.compute_seconds, seconds(&computed));
-            prop_assert_eq!(computed.len(), work.tasks);
-            prop_assert_eq!(received.into_iter().collect::<Vec<_>>(), work.received);
+                None => {
+                    self.counts.0 += 1;
+                    now.max(first[&read]) + self.transfer(read)
+                }
+            };
+            self.has[worker].entry(read).or_insert(now);
         }
+        now + self.dataflow.cost(task)
     }
 }

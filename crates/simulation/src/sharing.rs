@@ -14,6 +14,7 @@ mod nuclei;
 mod results;
 mod stage;
 mod study;
+mod transfer;
 mod withdrawal;
 
 use crate::event_queue::EventQueue;
@@ -64,6 +65,8 @@ pub struct SharingOptions {
     pub announces_early: bool,
     /// Whether receivers of an output send it on to others that wait for its holder.
     pub broadcasts: bool,
+    /// Whether tasks run again where that is faster than the transfer of their outputs.
+    pub recomputes: bool,
     /// Records all events.
     pub logged: bool,
 }
@@ -90,6 +93,7 @@ impl SharingOptions {
             lost: None,
             announces_early: true,
             broadcasts: true,
+            recomputes: true,
             logged: false,
         }
     }

@@ -238,6 +238,7 @@ impl PreparedStudy {
             reference_run: self.reference_run(),
             tiles: &self.tiles,
             costs: &self.costs,
+            link: None,
         }
     }
 

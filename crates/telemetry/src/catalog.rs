@@ -218,6 +218,8 @@ catalog! {
         "Announced results that this worker's shard refused, by cause: claim (the announcer had no claim of the task), \
          content (the result differs from the known one), identity (an output under the identity of another task's), \
          sender (a message in the name of another worker).";
+    Counter DIRECTORY_RECOMPUTED = "pleach_directory_recomputed_tasks_total", Count Worker Sampled:
+        "Tasks run again although another worker has their outputs, because the transfer takes longer.";
     Gauge DIRECTORY_ENTRIES = "pleach_directory_entries", Count Worker Sampled:
         "Tasks with a result or a claim in this worker's shard of the result directory.";
     Gauge DIRECTORY_MEMBERS = "pleach_directory_members", Count Worker Sampled:

@@ -11,6 +11,7 @@ use pleach_api::schema::StudyState;
 use pleach_api::submission::{PlanChoice, Submission, SubmissionOptions};
 use pleach_client::submit::submit;
 use pleach_client::{Client, InterruptibleWait, TransferProgress, download, follow, plain};
+use pleach_report::gallery::previews::Previews;
 use pleach_study::{PreparedStudy, annotations};
 use pleach_workflow::Method;
 use serde::Serialize;
@@ -44,6 +45,7 @@ pub(in crate::command) fn execute(args: &SubmitArgs) -> CommandResult {
 /// Reads a study and digests its input files.
 fn read(args: &SubmitArgs) -> CommandResult<Submission> {
     let mut prepared = PreparedStudy::load(&args.study, args.parameter_sets.as_deref())?;
+    Previews::find(&args.preview, &prepared.study.workflow)?;
     prepared.warnings().for_each(|warning| print_notice(&warning));
     load_costs(&mut prepared, args.plan.buckets, None)?;
     let is_table = args.parameter_sets.is_some() || matches!(prepared.study.method, Method::Table { .. });
@@ -55,7 +57,8 @@ fn read(args: &SubmitArgs) -> CommandResult<Submission> {
     };
     let deadline = args.deadline.map(deadline).transpose()?;
     let budget = args.budget.map(|budget| budget.0);
-    Ok(Submission::new(&prepared, is_table, SubmissionOptions { plan, deadline, budget })?)
+    let preview = args.preview.clone();
+    Ok(Submission::new(&prepared, is_table, SubmissionOptions { plan, deadline, budget, preview })?)
 }
 
 /// A deadline in seconds since 1970.

@@ -1,7 +1,7 @@
 //! Formats plans: one plan stage by stage, several plans as rows of one table.
 
-use pleach_planner::PlanRecord;
 use pleach_planner::memory_size::human;
+use pleach_planner::{PlanRecord, TransferForecast};
 
 /// Returns lines for the plans of one study, all for the same number of workers.
 pub(super) fn show(study: &str, plans: &[PlanRecord]) -> Vec<String> {
@@ -53,15 +53,28 @@ fn by_stage(plan: &PlanRecord) -> Vec<String> {
         ]
     });
     lines.extend(aligned(1, header, rows).into_iter().map(|line| format!("  {line}")));
-    let transferred: usize = figures.per_stage.iter().map(|stage| stage.transferred).sum();
-    if transferred > 0 {
-        lines.push(format!("  {transferred} tasks are executed in one bucket and transferred to others"));
+    let shared: usize = figures.per_stage.iter().map(|stage| stage.transferred).sum();
+    if shared > 0 {
+        lines.push(format!("  {shared} tasks are executed in one bucket and used by others"));
     }
+    lines.extend(transfers(figures.transfers).map(|line| format!("  {line}")));
     if figures.reference_tasks > 0 {
         lines.push(format!("  and {} tasks for the run at default parameters", figures.reference_tasks));
     }
     lines.extend(about_value(&[plan]).map(|line| format!("  {line}")));
     lines
+}
+
+/// Returns a line on the outputs that workers need from each other, if there are any.
+fn transfers(forecast: TransferForecast) -> Option<String> {
+    let TransferForecast { transfers, bytes, recomputed_tasks, .. } = forecast;
+    (transfers + recomputed_tasks > 0).then(|| {
+        format!(
+            "workers transfer the outputs of {transfers} tasks ({:.0} MB), and execute {recomputed_tasks} again, which is \
+             faster",
+            bytes as f64 / 1e6
+        )
+    })
 }
 
 /// Returns the memory that a worker needs if the plan was made for a memory limit. Otherwise returns the predicted peak

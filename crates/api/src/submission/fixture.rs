@@ -49,5 +49,6 @@ pub fn submission(name: &str, inputs: Vec<InputFile>) -> Submission {
         },
         deadline: None,
         budget: None,
+        preview: Vec::new(),
     }
 }

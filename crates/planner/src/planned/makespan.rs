@@ -1,12 +1,15 @@
 //! Predicts a plan's makespan on a number of workers, and the lower bound of all plans with the same reuse scope.
 //!
-//! Predictions follow from the cost model. Memory does not limit them.
+//! Predictions follow from the cost model. Memory does not limit them. Beyond trees, outputs are transferred between workers
+//! or computed again, by the rule of running workers.
 
-use crate::{PlanBuilder, PlanningError, ReuseMode};
+use crate::builder::StageProblem;
+use crate::{PlanBuilder, PlanningError, ReuseMode, operations};
 use pleach_reuse::{
-    Buckets, JobGraph, Member, SharingSchedule, bucket_costs, critical_path_seconds, lower_bound_seconds,
-    upward_ranks,
+    Buckets, JobGraph, Member, SharingSchedule, TransferCost, TransferForecast, bucket_costs,
+    critical_path_seconds, lower_bound_seconds, upward_ranks,
 };
+use pleach_workflow::Stage;
 use std::num::NonZeroUsize;
 
 /// Predicted makespan of a plan.
@@ -16,6 +19,8 @@ pub struct MakespanForecast {
     pub makespan_seconds: f64,
     /// Maximum of the longest chain of tasks and the evenly spread work of all distinct tasks.
     pub lower_bound_seconds: f64,
+    /// Outputs that workers receive from each other, or compute again.
+    pub transfers: TransferForecast,
 }
 
 /// Predicts the makespan of `solutions`, the buckets of each stage.
@@ -31,19 +36,23 @@ pub(crate) fn forecast(
     let workers = NonZeroUsize::new(workers as usize).unwrap_or(NonZeroUsize::MIN);
     let work = JobWork::compute(builder, solutions, mode)?;
     let jobs = JobGraph::new(work.seconds, &work.job_of, &builder.graph).map_err(PlanningError::from)?;
+    let mut transfers = TransferForecast::default();
     let makespan_seconds = if mode.is_dataflow() {
-        let relays = builder.stages.iter().map(|stage| stage.dataflow().map(SharingSchedule::new));
-        let mut relays: Vec<SharingSchedule<'_>> = relays.collect::<Result<_, _>>()?;
+        let mut schedules = schedules(builder)?;
         let reference = builder.stages.iter().map(|stage| stage.reference_members().collect());
         let reference: Vec<Vec<Member>> = reference.collect();
-        jobs.makespan_by(workers, |job, now| {
+        let makespan_seconds = jobs.makespan_by(workers, |job, worker, now| {
             let (stage, place) = work.places[job];
             let members = match reference[stage].get(place) {
                 Some(member) => std::slice::from_ref(member),
                 None => solutions[stage].get(place - reference[stage].len()),
             };
-            relays[stage].begin(members, now)
-        })
+            // The slots of one process share a memory.
+            let worker = builder.study.link.map_or(0, |_| worker);
+            schedules[stage].begin(worker, members, now)
+        });
+        schedules.iter().for_each(|schedule| transfers.add(&schedule.forecast()));
+        makespan_seconds
     } else {
         jobs.makespan_seconds(workers)
     };
@@ -51,7 +60,21 @@ pub(crate) fn forecast(
     Ok(MakespanForecast {
         makespan_seconds,
         lower_bound_seconds: lower_bound_seconds(critical, work.unique, workers),
+        transfers,
     })
+}
+
+/// Creates a schedule for each stage. The outputs of the largest tile count for all.
+fn schedules<'b>(builder: &'b PlanBuilder<'_>) -> Result<Vec<SharingSchedule<'b>>, PlanningError> {
+    let pixels = builder.study.tiles.iter().map(|tile| tile.pixels).max().unwrap_or(0);
+    let link = builder.study.link.unwrap_or(TransferCost::FREE);
+    let schedule = |(stage, problem): (&Stage, &'b StageProblem)| {
+        let output_bytes = operations(stage, builder.study.registry).into_iter().map(|operation| {
+            operation.outputs().iter().map(|port| port.element.bytes(pixels)).sum()
+        });
+        Ok(SharingSchedule::new(problem.dataflow()?, output_bytes.collect(), link))
+    };
+    builder.study.workflow.stages.iter().zip(&builder.stages).map(schedule).collect()
 }
 
 /// Buckets as jobs, stage by stage, the reference's buckets first, as in the execution plan.

@@ -4,7 +4,7 @@ use crate::builder::{StageProblem, WorkTotal};
 use crate::memory::memory_bounds;
 use crate::planned::makespan::forecast;
 use crate::{MakespanForecast, PlanBuilder, PlanningError, ReuseMode};
-use pleach_reuse::{BucketCost, Buckets, ReuseSummary, reuse_fraction};
+use pleach_reuse::{BucketCost, Buckets, ReuseSummary, TransferForecast, reuse_fraction};
 use pleach_workflow::Stage;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -35,6 +35,8 @@ pub struct PlanSummary {
     pub predicted_makespan_seconds: f64,
     /// Lower bound of all plans with this reuse scope.
     pub lower_bound_seconds: f64,
+    /// Outputs that workers are predicted to receive from each other, or to compute again.
+    pub transfers: TransferForecast,
     /// Predicted peak of the largest buckets' trees. Outputs retained for other buckets add to it.
     pub predicted_peak_bytes: u64,
     /// Index in `per_stage` of the stage that fractions and bucket costs are of.
@@ -100,7 +102,7 @@ pub(crate) fn summarize(
         per_stage.push(StageSummary { instances_without_reuse: runs, ..summary });
     }
     let headline = study.workflow.reference.as_ref().map_or(0, |reference| reference.stage);
-    let MakespanForecast { makespan_seconds, lower_bound_seconds } =
+    let MakespanForecast { makespan_seconds, lower_bound_seconds, transfers } =
         forecast(builder, solutions, mode, workers)?;
     let workers = NonZeroUsize::new(workers as usize).unwrap_or(NonZeroUsize::MIN);
     Ok(PlanSummary {
@@ -114,6 +116,7 @@ pub(crate) fn summarize(
         reference_tasks,
         predicted_makespan_seconds: makespan_seconds,
         lower_bound_seconds,
+        transfers,
         predicted_peak_bytes: memory_bounds::peak(builder, solutions, workers),
         per_stage,
         headline,

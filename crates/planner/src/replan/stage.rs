@@ -23,13 +23,20 @@ pub struct ReplannedStage {
     /// Pixels of each member's tile.
     pixels: Vec<u64>,
     problem: MergeProblem,
-    tree: ReuseTree,
     /// Inputs of each task. A chain under the tree scope.
     tasks: TaskGraph,
-    /// Order and tasks of the ranges. `None` if the buckets are branches of the tree.
-    ranges: Option<RangeTables>,
+    sharing: SharingTables,
     /// `None` if the costs are not those of operations.
     classes: Option<CostClasses>,
+}
+
+/// Shared tasks of the instances, for the kind of the buckets.
+#[derive(Debug)]
+enum SharingTables {
+    /// Buckets are branches of this tree.
+    Tree(ReuseTree),
+    /// Buckets are ranges.
+    Ranges(RangeTables),
 }
 
 /// Instances of a stage in the order of its ranges, and their tasks.
@@ -57,8 +64,10 @@ impl ReplannedStage {
         problem: MergeProblem,
         ranges: Option<RangeTables>,
     ) -> Self {
-        let (tree, tasks) = (ReuseTree::build(&problem), TaskGraph::chain(problem.levels()));
-        Self { members, pixels, problem, tree, tasks, ranges, classes: None }
+        let tasks = TaskGraph::chain(problem.levels());
+        let tree = || SharingTables::Tree(ReuseTree::build(&problem));
+        let sharing = ranges.map_or_else(tree, SharingTables::Ranges);
+        Self { members, pixels, problem, tasks, sharing, classes: None }
     }
 
     pub(crate) fn of_problem(
@@ -69,13 +78,17 @@ impl ReplannedStage {
         let StageProblem { members, problem, tree, tasks, mut classes, .. } = stage;
         let tasks = if mode.is_dataflow() { tasks } else { TaskGraph::chain(problem.levels()) };
         let has_ranges = matches!(mode.strategy(), Some(Strategy::Ranges { .. }));
-        let ranges = has_ranges.then(|| RangeTables::new(&problem, &tasks));
+        let sharing = match has_ranges {
+            // Ranges are cut without the tree, which takes as much memory as all other tables of a stage.
+            true => SharingTables::Ranges(RangeTables::new(&problem, &tasks)),
+            false => SharingTables::Tree(tree),
+        };
         let pixels = members.iter().map(|instance| pixels(*instance)).collect();
         let members = members.into_iter().map(|instance| InstanceId(instance.0)).collect();
-        for (member, level) in distinct_tasks(&problem, &tree, ranges.as_ref()) {
+        for (member, level) in distinct_tasks(&problem, &sharing) {
             classes.add_work(level, problem.keys(member)[level], problem.cost(member, level));
         }
-        Self { members, pixels, problem, tree, tasks, ranges, classes: Some(classes) }
+        Self { members, pixels, problem, tasks, sharing, classes: Some(classes) }
     }
 
     /// Returns whether the measured costs need other buckets than the present ones.
@@ -89,9 +102,9 @@ impl ReplannedStage {
         let Some(changes) = classes.changes(costs) else { return false };
         self.problem.scale_costs(|level, key| classes.factor(&changes, level, key));
         classes.apply(&changes);
-        match &mut self.ranges {
-            Some(ranges) => ranges.dataflow.update_costs(&self.problem),
-            None => self.tree = ReuseTree::build(&self.problem),
+        match &mut self.sharing {
+            SharingTables::Ranges(ranges) => ranges.dataflow.update_costs(&self.problem),
+            SharingTables::Tree(tree) => *tree = ReuseTree::build(&self.problem),
         }
         true
     }
@@ -108,15 +121,15 @@ impl ReplannedStage {
 }
 
 /// Returns a member and the level of each distinct task.
-fn distinct_tasks(
-    problem: &MergeProblem,
-    tree: &ReuseTree,
-    ranges: Option<&RangeTables>,
-) -> Vec<(Member, usize)> {
-    let Some(RangeTables { dataflow, .. }) = ranges else {
-        let nodes = |level| (tree.level(level).start.0..tree.level(level).end.0).map(pleach_reuse::NodeId);
-        let first = |level| nodes(level).map(move |node| (tree.first_member(node), level));
-        return (0..tree.levels()).flat_map(first).collect();
+fn distinct_tasks(problem: &MergeProblem, sharing: &SharingTables) -> Vec<(Member, usize)> {
+    let dataflow = match sharing {
+        SharingTables::Ranges(RangeTables { dataflow, .. }) => dataflow,
+        SharingTables::Tree(tree) => {
+            let nodes =
+                |level| (tree.level(level).start.0..tree.level(level).end.0).map(pleach_reuse::NodeId);
+            let first = |level| nodes(level).map(move |node| (tree.first_member(node), level));
+            return (0..tree.levels()).flat_map(first).collect();
+        }
     };
     let mut seen = vec![false; dataflow.len()];
     let all = problem.members().flat_map(|member| (0..problem.levels()).map(move |level| (member, level)));
@@ -136,10 +149,11 @@ impl ReplannedStage {
         desired: NonZeroUsize,
         has_other_costs: bool,
     ) -> Option<Vec<BucketPlan>> {
-        let Self { members, problem, tree, .. } = self;
-        if let Some(ranges) = &self.ranges {
-            return Some(self.cut_again(ranges, snapshot, desired));
-        }
+        let Self { members, problem, .. } = self;
+        let tree = match &self.sharing {
+            SharingTables::Ranges(ranges) => return Some(self.cut_again(ranges, snapshot, desired)),
+            SharingTables::Tree(tree) => tree,
+        };
         let id = |member: Member| members[member.0 as usize];
         let waits = |member: Member| snapshot.is_unstarted(id(member));
         if !problem.members().any(waits) {

@@ -1,5 +1,5 @@
 //! Predicted makespan of one study on one tile, on 1 to 256 workers: stage-level merging, the papers'
-//! strategies, and outputs transferred between buckets.
+//! strategies, and results shared between workers at run time.
 //!
 //! Uses list scheduling with the most expensive bucket first. A worker runs one bucket at a time. Besides
 //! tasks, only transfers cost time.
@@ -7,8 +7,8 @@
 use std::num::NonZeroUsize;
 
 use pleach_reuse::{
-    BucketCost, Dataflow, JobGraph, MergeProblem, ReuseTree, Strategy, TaskCosts, TaskGraph, TransferCost,
-    TransferPlan, bucket_costs, lower_bound_seconds, reuse_fraction,
+    BucketCost, Dataflow, JobGraph, MergeProblem, ReuseTree, SharingSchedule, Strategy, TaskCosts, TaskGraph,
+    TransferCost, bucket_costs, lower_bound_seconds, reuse_fraction,
 };
 
 use crate::{heading, limit, percent, row, rtma, trtma};
@@ -27,30 +27,35 @@ fn spread(costs: &[BucketCost], workers: NonZeroUsize) -> f64 {
     JobGraph::with_edges(seconds, Vec::new()).expect("seconds").makespan_seconds(workers)
 }
 
-/// Makespan and reuse of a plan with transferred outputs.
-struct HandedOver {
+/// Makespan and reuse of buckets that share results at run time.
+struct SharedRun {
     seconds: f64,
     reuse: f64,
     cost_reuse: f64,
 }
 
-fn transferred(
+fn shared(
     problem: &MergeProblem,
     dataflow: &Dataflow,
     strategy: Strategy,
     workers: NonZeroUsize,
-) -> HandedOver {
+) -> SharedRun {
     let tree = ReuseTree::build(problem);
     let buckets = strategy.solve(problem, &tree).expect("few enough to solve");
-    let pieces = TransferPlan::decide(dataflow, &buckets, &OUTPUT_BYTES, LINK).pieces(&buckets);
     let all: f64 = problem.members().map(|member| problem.member_cost(member)).sum();
     let tasks = (problem.len() * problem.levels()) as f64;
-    HandedOver {
-        reuse: reuse_fraction(pieces.tasks as f64, tasks),
-        cost_reuse: reuse_fraction(pieces.compute_seconds, all),
-        seconds: JobGraph::with_edges(pieces.seconds, pieces.edges)
-            .expect("jobs in order")
-            .makespan_seconds(workers),
+    let mut schedule = SharingSchedule::new(dataflow, OUTPUT_BYTES.to_vec(), LINK);
+    let jobs = JobGraph::with_edges(vec![0.0; buckets.len()], Vec::new()).expect("independent jobs");
+    let seconds = jobs.makespan_by(workers, |job, worker, now| {
+        schedule.begin(worker, buckets.get(job), now)
+    });
+    let forecast = schedule.forecast();
+    let run = dataflow.len() + forecast.recomputed_tasks;
+    let run_seconds = dataflow.figures(problem).cost + forecast.recompute_seconds;
+    SharedRun {
+        reuse: reuse_fraction(run as f64, tasks),
+        cost_reuse: reuse_fraction(run_seconds, all),
+        seconds,
     }
 }
 
@@ -64,7 +69,7 @@ pub(crate) fn table(problem: &MergeProblem, graph: &TaskGraph) {
             "RTMA, 10",
             "TRTMA by counts",
             "TRTMA by costs",
-            "handed over",
+            "shared",
             "its reuse",
             "by cost",
             "best",
@@ -91,23 +96,23 @@ pub(crate) fn table(problem: &MergeProblem, graph: &TaskGraph) {
             spread(&bucket_costs(&tree, &buckets, |_| true), workers)
         };
         let stage = of(Strategy::Stage, problem);
-        let by_hand = [Strategy::Stage, trtma(3 * workers.get())]
-            .map(|strategy| transferred(problem, &dataflow, strategy, workers));
-        let [alone, grouped] = by_hand;
-        let by_hand = if grouped.seconds < alone.seconds { grouped } else { alone };
+        let shared_run = [Strategy::Stage, trtma(3 * workers.get())]
+            .map(|strategy| shared(problem, &dataflow, strategy, workers));
+        let [alone, grouped] = shared_run;
+        let shared_run = if grouped.seconds < alone.seconds { grouped } else { alone };
         let others = [
             stage,
             of(rtma(10), problem),
             of(trtma(3 * workers.get()), &counted),
             of(trtma(3 * workers.get()), problem),
-            by_hand.seconds,
+            shared_run.seconds,
         ];
         let best = others.iter().copied().fold(f64::INFINITY, f64::min);
         assert!(best <= stage);
         let bound = lower_bound_seconds(chain, dataflow.figures(problem).cost, workers);
         let mut cells = vec![workers.to_string()];
         cells.extend(others.map(|seconds| format!("{seconds:.1}")));
-        cells.extend([percent(by_hand.reuse), percent(by_hand.cost_reuse)]);
+        cells.extend([percent(shared_run.reuse), percent(shared_run.cost_reuse)]);
         cells.extend([format!("{best:.1}"), format!("{bound:.1}"), format!("{:.2}", best / bound)]);
         row(&cells);
     }

@@ -3,7 +3,7 @@
 //!
 //! Two stage instances share a task here if it computes the same for both, in any task order. Therefore no
 //! tree of any order has fewer nodes. Tasks are interned one after the other in O(kn).
-//! [`TransferPlan`](crate::TransferPlan) decides which outputs buckets transfer.
+//! [`SharingSchedule`](crate::SharingSchedule) predicts which outputs workers transfer.
 
 use serde::Serialize;
 

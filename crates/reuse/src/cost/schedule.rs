@@ -1,7 +1,7 @@
 //! Makespan of a plan on a number of workers: list scheduling of its buckets, and its lower bound.
 //!
-//! The prediction assumes that a worker runs one bucket at a time, transfers cost nothing, costs are exact,
-//! and workers neither join nor leave.
+//! The prediction assumes that a worker runs one bucket at a time, costs are exact, and workers neither join nor leave. The
+//! caller decides what transfers cost.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::{BinaryHeap, VecDeque};
@@ -102,28 +102,37 @@ impl JobGraph {
     /// Returns the makespan of list scheduling: a free worker takes the job that became ready first, on ties
     /// the one with the smallest number. O((jobs + dependencies) log workers).
     pub fn makespan_seconds(&self, workers: NonZeroUsize) -> f64 {
-        self.makespan_by(workers, |job, now| now + self.seconds[job])
+        self.makespan_by(workers, |job, _, now| now + self.seconds[job])
     }
 
-    /// Returns the makespan of jobs with state-dependent durations: `finish(job, now)` returns the end of a job
-    /// that starts now. Called once per job, in time order.
-    pub fn makespan_by(&self, workers: NonZeroUsize, mut finish: impl FnMut(usize, f64) -> f64) -> f64 {
+    /// Returns the makespan of jobs with state-dependent durations: `finish(job, worker, now)` returns the end of a job
+    /// that starts now. Called once per job, in time order. Of the free workers the one with the smallest number starts it.
+    pub fn makespan_by(
+        &self,
+        workers: NonZeroUsize,
+        mut finish: impl FnMut(usize, u32, f64) -> f64,
+    ) -> f64 {
         let mut waits_for = self.waits_for.clone();
         let jobs = 0..self.seconds.len() as u32;
         let mut ready: VecDeque<u32> = jobs.filter(|job| waits_for[*job as usize] == 0).collect();
+        // No more workers than jobs ever run.
+        let workers = workers.get().min(self.seconds.len()) as u32;
+        let mut free: BinaryHeap<Reverse<u32>> = (0..workers).map(Reverse).collect();
         let mut running = BinaryHeap::new();
         let mut now = 0.0;
         loop {
-            while running.len() < workers.get()
+            while !free.is_empty()
                 && let Some(job) = ready.pop_front()
+                && let Some(Reverse(worker)) = free.pop()
             {
-                running.push(Reverse(Finish { at: finish(job as usize, now), job }));
+                running.push(Reverse(Finish { at: finish(job as usize, worker, now), job, worker }));
             }
             let Some(Reverse(done)) = running.pop() else {
                 debug_assert!(waits_for.iter().all(|jobs| *jobs == 0), "a job waits after the last one");
                 return now;
             };
             now = done.at;
+            free.push(Reverse(done.worker));
             let dependents =
                 self.starts[done.job as usize] as usize..self.starts[done.job as usize + 1] as usize;
             for job in &self.dependents[dependents] {
@@ -142,6 +151,7 @@ impl JobGraph {
 struct Finish {
     at: f64,
     job: u32,
+    worker: u32,
 }
 
 impl Eq for Finish {}

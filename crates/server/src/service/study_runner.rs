@@ -51,6 +51,8 @@ pub(crate) struct ReadyStudy {
     whole: PreparedStudy,
     /// First phase. `None` for a study without phases.
     first: Option<PreparedStudy>,
+    /// Task outputs to write as images.
+    previews: Previews,
     /// Plan of the first phase, or of the whole study.
     planned: Plan,
     /// Costs of operations that the plan is made with.
@@ -108,8 +110,9 @@ pub(crate) fn ready(
     let lookup = Lookup::new(store);
     let whole = kept.submission.prepare(id, |file| find(store, &lookup, file))?;
     let first = if whole.study.phases.is_empty() { None } else { Some(whole.of_phase(0, None)?) };
+    let previews = Previews::find(&kept.submission.preview, &whole.study.workflow)?;
     let planned = plan(first.as_ref().unwrap_or(&whole), &costs, kept.submission.plan, &workers);
-    Ok(ReadyStudy { whole, first, planned: planned?, costs, start })
+    Ok(ReadyStudy { whole, first, previews, planned: planned?, costs, start })
 }
 
 /// Runs the phases and rounds of a study on the manager's workers.
@@ -117,6 +120,7 @@ struct RoundRunner<'a, F> {
     shared: &'a Arc<StudyContext>,
     id: u32,
     choice: PlanChoice,
+    previews: Previews,
     /// Present phase, from 0.
     phase: usize,
     /// Whether workers retain task results until the study ends: for later phases and rounds, and in the last of them
@@ -232,7 +236,7 @@ impl<F: FnMut(StudyProgress)> RoundRunner<'_, F> {
             convergence: convergence.as_ref(),
             start,
         };
-        let written = result_files::write(&done, &collected, &Previews::default(), &session.folder)?;
+        let written = result_files::write(&done, &collected, &self.previews, &session.folder)?;
         Ok(RoundResult { prepared, plan: planned.record, collected, written, session, retained_bytes: 0 })
     }
 
@@ -290,12 +294,13 @@ pub(crate) fn run(
     ready: ReadyStudy,
     follow: impl FnMut(StudyProgress),
 ) -> Result<Option<(StudyEnd, u64)>, StudyRunError> {
-    let ReadyStudy { whole, first, planned, costs, start } = ready;
+    let ReadyStudy { whole, first, previews, planned, costs, start } = ready;
     let out = shared.state.results(id);
     let mut parts = RoundRunner {
         shared,
         id,
         choice,
+        previews,
         phase: 0,
         retains_results: first.is_some() || whole.study.until.is_some(),
         past: prior_results(shared, id, choice, &whole),

@@ -33,6 +33,11 @@ impl SharingCluster {
         keys: Keys,
         purpose: Purpose,
     ) {
+        if let (Purpose::Run, Some(slot)) = (&purpose, slot)
+            && self.recompute_inputs(number, lease, slot, &call, &keys)
+        {
+            return;
+        }
         let Some(bucket) = self.nodes[number].buckets.get(&lease) else { return };
         let given = bucket.run.given_by(call.node).iter().copied();
         let inputs = call.inputs.iter().filter_map(|input| match (&purpose, input) {

@@ -11,7 +11,7 @@ use pleach_dispatch::storage::broadcast::Broadcasts;
 use pleach_dispatch::worker::Worker;
 use pleach_dispatch::{LeaseId, SlotId, WorkerId};
 use pleach_regions::{RegionIdentity, TaskKey};
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::net::{Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 
@@ -45,6 +45,8 @@ pub(super) struct Bucket {
     pub(super) outputs: BTreeMap<OutputId, Output>,
     pub(super) resolving: BTreeMap<NodeId, (TaskRequest, Keys)>,
     pub(super) claims: BTreeMap<NodeId, Keys>,
+    /// Tasks that run although another worker has their outputs.
+    pub(super) recomputed: BTreeSet<NodeId>,
     pub(super) reports: Vec<TaskReport>,
 }
 

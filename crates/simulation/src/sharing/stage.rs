@@ -11,7 +11,7 @@ use pleach_dispatch::stage::task_key::{self, TaskInputId};
 use pleach_dispatch::stage::{BucketExecution, Effect, InputLocation, NodeId, OutputId, TaskRequest};
 use pleach_dispatch::{LeaseId, SlotId, worker};
 use pleach_regions::{Digest, RegionIdentity, TaskKey, provenance_id};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -57,7 +57,8 @@ impl SharingCluster {
         let levels = vec![true; self.study.stage.tasks.len()];
         let run = run.with_gate(levels).with_paths(self.study.paths(), self.options.tail_tasks);
         let (outputs, resolving) = (BTreeMap::new(), BTreeMap::new());
-        let bucket = Bucket { run, outputs, resolving, claims: BTreeMap::new(), reports: Vec::new() };
+        let (claims, recomputed) = (BTreeMap::new(), BTreeSet::new());
+        let bucket = Bucket { run, outputs, resolving, claims, recomputed, reports: Vec::new() };
         let node = &mut self.nodes[number];
         node.buckets.insert(lease, bucket);
         node.worker.handle_assigned(lease, work.stage, work.bucket, later);
@@ -70,7 +71,7 @@ impl SharingCluster {
         self.nodes[number].local.extend(demand.map(|demand| Local::Demand(lease, demand)));
     }
 
-    fn slot_free(&mut self, number: usize, slot: SlotId, lease: LeaseId) {
+    pub(super) fn slot_free(&mut self, number: usize, slot: SlotId, lease: LeaseId) {
         let demand = self.present_demand(number, lease).unwrap_or_default();
         self.nodes[number].local.push_back(Local::SlotFree(slot, lease, demand));
     }
@@ -231,7 +232,7 @@ impl SharingCluster {
             return self.slot_free(number, slot, lease);
         }
         node.results.begin(keys.key);
-        if node.directory.is_shared() {
+        if node.directory.is_shared() && !bucket.recomputed.contains(&call.node) {
             bucket.run.look_up_started(call.node);
             self.send_look_up(number, lease, call, keys);
             return self.slot_free(number, slot, lease);
@@ -253,7 +254,7 @@ impl SharingCluster {
                 return;
             };
             let call = bucket.run.request(&self.study.stage, next);
-            if self.study.tasks[call.task].seconds > AHEAD_SECONDS {
+            if self.study.tasks[call.task].seconds > AHEAD_SECONDS || bucket.recomputed.contains(&next) {
                 return;
             }
             let Some(keys) = self.keys(number, lease, &call) else { return };

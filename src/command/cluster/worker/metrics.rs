@@ -103,6 +103,7 @@ impl WorkerSampler {
             of::TRANSFERS.with([direction, "network"]).absolute(all.saturating_sub(shared));
             of::TRANSFER_BYTES.with([direction]).absolute(bytes);
         }
+        of::DIRECTORY_RECOMPUTED.with([]).absolute(counts.recomputed);
         let neighbors = self.exchange.peers();
         of::QUIC_CONNECTIONS.with([]).set(number(neighbors as u64 + u64::from(manager.is_some())));
         if let Some(manager) = manager {

@@ -8,6 +8,7 @@ use pleach_execution::result_files::ResultsError;
 use pleach_execution::rounds::{RoundsError, phases::PhasesError};
 use pleach_execution::session::SessionError;
 use pleach_planner::PlanningError;
+use pleach_report::gallery::previews::PreviewNameError;
 use pleach_results::folder::FolderError;
 use pleach_results::journal::WriterError;
 use pleach_study::{Defect, PrepareError};
@@ -27,6 +28,9 @@ pub(crate) enum StudyRunError {
     /// The planner panicked, because the submission is no study of this build.
     #[error("study {0}: the planner failed; the submission does not match this build of pleach")]
     NotPlannable(String),
+    /// A preview of the submission is not possible.
+    #[error("{0}")]
+    Preview(#[from] PreviewNameError),
     /// The study cannot be planned for the present workers.
     #[error("{0}")]
     Planning(#[from] PlanningError),

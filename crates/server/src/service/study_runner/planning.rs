@@ -5,7 +5,7 @@ use pleach_api::submission::PlanChoice;
 use pleach_dispatch::cost_model::CostModel;
 use pleach_dispatch::memory_model::MinimumMemory;
 use pleach_planner::{
-    BucketLimitOptions, Plan, PlanOptions, PlanRequest, PlanningError, PlanningInput, StudyReplanner,
+    BucketLimitOptions, DEFAULT_LINK, Plan, PlanOptions, PlanRequest, PlanningError, PlanningInput, StudyReplanner,
     WorkerMemory,
 };
 use pleach_reuse::BUCKETS_PER_CORE;
@@ -54,7 +54,9 @@ pub(super) fn plan(
         workers: &workers.memory,
         tree_fallback: true,
     };
-    let mut plan = pleach_planner::plan(PlanningInput { costs, ..prepared.planning_input() }, &request)?;
+    // Links are measured by each worker for itself, while it runs tasks.
+    let input = PlanningInput { costs, link: Some(DEFAULT_LINK), ..prepared.planning_input() };
+    let mut plan = pleach_planner::plan(input, &request)?;
     plan.study.plan.durable = prepared.study.durable;
     Ok(plan)
 }

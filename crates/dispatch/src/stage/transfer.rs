@@ -1,0 +1,82 @@
+//! Transfer or recompute: inputs of a task that other workers have, and that are computed again where that is faster.
+//!
+//! A chain of tasks may be computed again for one input: those that this worker lacks, each in the faster way.
+
+use super::BucketExecution;
+use super::graph::NodeState;
+use super::interface::OutputId;
+use crate::ids::NodeId;
+use pleach_reuse::is_recompute_cheaper;
+use std::collections::BTreeMap;
+
+/// Place of an output of a done task.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum OutputPlace {
+    /// On this worker.
+    Local,
+    /// On another worker, with the expected seconds of its transfer.
+    Remote(f64),
+    /// Dropped, since no task was to read it any longer.
+    Dropped,
+}
+
+impl BucketExecution {
+    /// Returns the tasks to run again before `reader`, because that is faster than to transfer their outputs. `place` tells
+    /// where an output is, `seconds` how long a task takes.
+    pub fn cheaper_again(
+        &self,
+        reader: NodeId,
+        place: impl Fn(OutputId) -> OutputPlace,
+        seconds: impl Fn(NodeId) -> f64,
+    ) -> Vec<NodeId> {
+        let mut search = Search { run: self, place, seconds, known: BTreeMap::new() };
+        let lacking = search.transfers(reader).into_iter();
+        let again = lacking.filter(|&(node, transfer)| {
+            // The task alone is a lower bound, so that most outputs need no search.
+            is_recompute_cheaper(transfer, (search.seconds)(node))
+                && is_recompute_cheaper(transfer, search.recompute_seconds(node))
+        });
+        again.map(|(node, _)| node).collect()
+    }
+}
+
+struct Search<'a, P, S> {
+    run: &'a BucketExecution,
+    place: P,
+    seconds: S,
+    known: BTreeMap<NodeId, f64>,
+}
+
+impl<P: Fn(OutputId) -> OutputPlace, S: Fn(NodeId) -> f64> Search<'_, P, S> {
+    /// Returns the done tasks whose outputs a task reads and this worker lacks, with the seconds of their transfer.
+    fn transfers(&self, reader: NodeId) -> BTreeMap<NodeId, f64> {
+        let mut reads = self.run.graph.nodes[reader.index()].reads.clone();
+        reads.sort_unstable();
+        reads.dedup();
+        let mut transfers = BTreeMap::new();
+        for read in reads {
+            let seconds = match (self.run.graph.nodes[read.node.index()].state, (self.place)(read)) {
+                // It runs, or will run, whatever is decided.
+                (NodeState::Open, _) | (NodeState::Done, OutputPlace::Local) => continue,
+                (NodeState::Done, OutputPlace::Remote(seconds)) => seconds,
+                (NodeState::Done, OutputPlace::Dropped) | (NodeState::Failed, _) => f64::INFINITY,
+            };
+            *transfers.entry(read.node).or_insert(0.0) += seconds;
+        }
+        transfers
+    }
+
+    /// Returns the seconds of a task, and of obtaining the inputs that this worker lacks, each in the faster way.
+    fn recompute_seconds(&mut self, node: NodeId) -> f64 {
+        if let Some(seconds) = self.known.get(&node) {
+            return *seconds;
+        }
+        let mut seconds = (self.seconds)(node);
+        for (input, transfer) in self.transfers(node) {
+            let again = self.recompute_seconds(input);
+            seconds += if is_recompute_cheaper(transfer, again) { again } else { transfer };
+        }
+        self.known.insert(node, seconds);
+        seconds
+    }
+}
