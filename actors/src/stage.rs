@@ -79,8 +79,15 @@ pub enum StageEvent {
     Stored(PlanId, Report, Vec<RegionKey>),
     /// An instance misses an input.
     MissingInput(MissingInput),
-    /// Every instance of the bucket has been reported.
-    Over(LeaseId),
+    /// Every instance of the bucket has been reported or returned.
+    Over {
+        /// The study.
+        study: PlanId,
+        /// The bucket.
+        lease: LeaseId,
+        /// Tasks done since the last report.
+        tasks: Vec<TaskReport>,
+    },
 }
 
 /// A bucket with at most this number of open tasks runs long paths first on a cluster, so that its last tasks are short. By

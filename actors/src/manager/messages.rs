@@ -10,7 +10,7 @@ use pleach_dispatch::message::{
     MissingInput, ReattachState, Report, ReportedEnd, TaskReport, ToManager, ToWorker,
 };
 use pleach_dispatch::study::{InstanceEnd, InstanceReport, WorkerReports};
-use pleach_dispatch::{InstanceId, PlanId, WorkerId};
+use pleach_dispatch::{InstanceId, LeaseId, PlanId, WorkerId};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::net::SocketAddr;
@@ -55,6 +55,9 @@ impl ManagerActor {
                 self.note_reports(id, record);
             }
             (ToManager::MissingInput(missing), Some(worker)) => self.receive_missing(worker, &missing),
+            (ToManager::UnreportedTasks { study, lease, tasks }, Some(worker)) => {
+                self.receive_unreported(worker, study, lease, &tasks);
+            }
             (ToManager::ReturnInstances { study, lease, instances }, Some(worker)) => {
                 self.core.handle_returned(worker, study, lease, &instances);
             }
@@ -215,6 +218,16 @@ impl ManagerActor {
         self.count(*study, &name, &[InstanceReport { lease, instance, end, tasks }]);
     }
 
+    /// Counts tasks of instances that a worker has returned. Others use their results.
+    fn receive_unreported(&mut self, worker: WorkerId, study: PlanId, lease: LeaseId, tasks: &[TaskReport]) {
+        let Some(first) = tasks.first() else { return };
+        let instance = InstanceId(first.provenance.instance);
+        self.core.handle_task_timings(worker, study, instance, tasks);
+        let name = self.name_of(worker);
+        let end = InstanceEnd::Returned;
+        self.count(study, &name, &[InstanceReport { lease, instance, end, tasks }]);
+    }
+
     /// Returns whether a message belongs to a suspended study. Its reports are never acknowledged, so the worker
     /// repeats them to the study's next manager. Acknowledgments are in order, so later reports of other studies also
     /// stay unacknowledged. Their records are on the same disk.
@@ -223,7 +236,8 @@ impl ManagerActor {
             ToManager::Reports { study, .. } => (*study, true),
             ToManager::MissingInput(MissingInput { study, .. })
             | ToManager::ReturnInstances { study, .. }
-            | ToManager::ReturnSpare { study, .. } => (*study, false),
+            | ToManager::ReturnSpare { study, .. }
+            | ToManager::UnreportedTasks { study, .. } => (*study, false),
             _ => return false,
         };
         let is_halted = self.studies.get(&study).is_some_and(|running| running.is_halted);

@@ -224,7 +224,10 @@ impl StageActor {
                 worker.do_send(StageEvent::MissingInput(missing));
             }
             Effect::Drop(output) => self.outputs.remove(output),
-            Effect::Over => worker.do_send(StageEvent::Over(lease)),
+            Effect::Over => {
+                let tasks = std::mem::take(&mut self.ran);
+                worker.do_send(StageEvent::Over { study, lease, tasks });
+            }
         }
     }
 }

@@ -19,7 +19,8 @@ impl Handler<StageEvent> for WorkerActor {
                 self.counters.count(*study, &report.tasks);
             }
             StageEvent::MissingInput(missing) => self.counters.count(missing.study, &missing.tasks),
-            StageEvent::Demand { .. } | StageEvent::SlotFree { .. } | StageEvent::Over(_) => {}
+            StageEvent::Over { study, tasks, .. } => self.counters.count(*study, tasks),
+            StageEvent::Demand { .. } | StageEvent::SlotFree { .. } => {}
         }
         match event {
             StageEvent::Demand { lease, demand } => {
@@ -37,7 +38,10 @@ impl Handler<StageEvent> for WorkerActor {
                 self.leases.close(missing.lease, &[missing.instance]);
                 self.send(&ToManager::MissingInput(missing), ctx);
             }
-            StageEvent::Over(lease) => {
+            StageEvent::Over { study, lease, tasks } => {
+                if !tasks.is_empty() {
+                    self.send(&ToManager::UnreportedTasks { study, lease, tasks }, ctx);
+                }
                 self.running.remove(lease);
                 self.core.handle_bucket_finished(lease);
             }

@@ -229,6 +229,8 @@ impl Manager {
         });
         if let Some((id, bucket)) = found {
             self.grant(worker, id, bucket, false);
+            // The bucket's tile is the worker's own now, so its waiting request may take more of the tile.
+            self.schedule();
         } else {
             self.refused.insert(worker, longer_than);
         }

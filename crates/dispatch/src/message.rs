@@ -126,6 +126,15 @@ pub enum ToManager {
         /// Predicted path from the start of the next task of each to its end.
         path: Duration,
     },
+    /// A bucket is over, and has done tasks since its last report: for instances that went back to the manager.
+    UnreportedTasks {
+        /// The study.
+        study: PlanId,
+        /// The lease of the bucket.
+        lease: LeaseId,
+        /// The tasks, at least one.
+        tasks: Vec<TaskReport>,
+    },
 }
 
 /// Report on an instance that has ended under a lease.

@@ -61,6 +61,8 @@ pub enum InstanceEnd {
     MissingInput,
     /// Another report was first, or the lease had expired.
     Late,
+    /// The instance went back to the manager, after tasks of it were done.
+    Returned,
 }
 
 /// Outcome of a study.

@@ -81,6 +81,7 @@ impl EventWriter {
             InstanceEnd::Failed => 1,
             InstanceEnd::MissingInput => 2,
             InstanceEnd::Late => 3,
+            InstanceEnd::Returned => 4,
         };
         self.bytes.push(REPORT | end << 4);
         put(&mut self.bytes, worker);
@@ -236,6 +237,7 @@ impl EventReader<'_> {
                     0 => InstanceEnd::Finished,
                     1 => InstanceEnd::Failed,
                     2 => InstanceEnd::MissingInput,
+                    4 => InstanceEnd::Returned,
                     _ => InstanceEnd::Late,
                 };
                 let (worker, lease, instance) = (self.worker()?, self.lease()?, self.instance()?);

@@ -143,6 +143,8 @@ pub(super) fn trace(
                 InstanceEnd::Failed => AttemptEnd::Failed,
                 InstanceEnd::MissingInput => AttemptEnd::MissingInput,
                 InstanceEnd::Late => AttemptEnd::Late,
+                // Another lease ends the instance, and uses these tasks.
+                InstanceEnd::Returned => return,
             };
             traces[*place].end(Attempt { lease, worker, end });
         }
