@@ -87,6 +87,8 @@ pub enum StageEvent {
         lease: LeaseId,
         /// Tasks done since the last report.
         tasks: Vec<TaskReport>,
+        /// Outputs of its instances that it may have stored.
+        stored: Vec<RegionKey>,
     },
 }
 

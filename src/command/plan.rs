@@ -48,10 +48,9 @@ pub(super) fn execute(args: &PlanArgs) -> CommandResult {
     let workers = workers(args.workers);
     let strategies = requested(args);
     let memory_bytes = args.memory.map(MemorySize::bytes);
-    let link = args.bandwidth.map(|bandwidth| TransferCost {
-        bytes_per_second: bandwidth.bytes() as f64,
-        ..DEFAULT_LINK
-    });
+    let link = args
+        .bandwidth
+        .map(|bandwidth| TransferCost { bytes_per_second: bandwidth.bytes() as f64, ..DEFAULT_LINK });
     let input = PlanningInput { link, ..prepared.planning_input() };
     let mut comparison = PlanComparison::new(input, args.buckets.limits(), memory_bytes);
     let (mut plans, mut all_curves, mut left_out) = (Vec::new(), Vec::new(), Vec::new());

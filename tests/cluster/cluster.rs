@@ -274,8 +274,9 @@ impl<'a> Cluster<'a> {
         while !happened(self) {
             assert!(
                 begun.elapsed() < DEADLINE,
-                "it does not happen; the manager said:\n{}",
-                self.log("manager")
+                "it does not happen; the manager said:\n{}\n{}",
+                self.log("manager"),
+                self.status()
             );
             std::thread::park_timeout(LOOK_AGAIN);
         }

@@ -226,7 +226,9 @@ impl StageActor {
             Effect::Drop(output) => self.outputs.remove(output),
             Effect::Over => {
                 let tasks = std::mem::take(&mut self.ran);
-                worker.do_send(StageEvent::Over { study, lease, tasks });
+                let outputs = self.work.values().flat_map(|instance| &instance.outputs);
+                let stored = outputs.filter(|output| output.stored).map(|output| output.key).collect();
+                worker.do_send(StageEvent::Over { study, lease, tasks, stored });
             }
         }
     }

@@ -2,10 +2,12 @@
 
 use super::WorkerActor;
 use crate::stage::{InstanceSelection, StageEvent};
+use crate::storage::ReleaseRegions;
 use actix::prelude::*;
 use pleach_dispatch::LeaseId;
 use pleach_dispatch::memory_model::BucketDemand;
 use pleach_dispatch::message::ToManager;
+use pleach_regions::RegionKey;
 use std::time::Duration;
 
 impl Handler<StageEvent> for WorkerActor {
@@ -38,7 +40,8 @@ impl Handler<StageEvent> for WorkerActor {
                 self.leases.close(missing.lease, &[missing.instance]);
                 self.send(&ToManager::MissingInput(missing), ctx);
             }
-            StageEvent::Over { study, lease, tasks } => {
+            StageEvent::Over { study, lease, tasks, stored } => {
+                self.remove_released(stored);
                 if !tasks.is_empty() {
                     self.send(&ToManager::UnreportedTasks { study, lease, tasks }, ctx);
                 }
@@ -51,6 +54,17 @@ impl Handler<StageEvent> for WorkerActor {
 }
 
 impl WorkerActor {
+    /// Removes outputs that a bucket has stored after their release: another worker had the same instances and was first.
+    fn remove_released(&self, mut stored: Vec<RegionKey>) {
+        // A run in one process does not record which regions are in use. It executes each instance once.
+        if self.setup.remote.is_some() {
+            stored.retain(|key| !self.studies.has_region(*key));
+            if !stored.is_empty() {
+                self.setup.storage.do_send(ReleaseRegions(stored));
+            }
+        }
+    }
+
     /// Takes instances from a stage and returns them to the manager.
     pub(super) fn return_instances(
         &mut self,

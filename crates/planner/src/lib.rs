@@ -38,6 +38,6 @@ pub use planned::record::PlanRecord;
 pub use planned::stage_tables::StageTables;
 pub use planned::summary::{PlanSummary, StageSummary};
 pub use planned::task_counts::task_counts;
-pub use replan::{RangeTables, ReplannedStage, StudyReplanner};
 pub use pleach_reuse::{TransferCost, TransferForecast};
+pub use replan::{RangeTables, ReplannedStage, StudyReplanner};
 pub use request::{Plan, PlanRequest, plan};

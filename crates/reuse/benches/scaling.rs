@@ -18,8 +18,8 @@ use std::time::Instant;
 
 use application::task_graph;
 use pleach_reuse::{
-    Dataflow, Interner, LeftoverRule, MergeProblem, PreviousPlan, ReuseSummary, ReuseTree, Strategy,
-    SharingSchedule, TaskCosts, TransferCost, TrtmaOptions, cut_ranges, replan, tree_order,
+    Dataflow, Interner, LeftoverRule, MergeProblem, PreviousPlan, ReuseSummary, ReuseTree, SharingSchedule,
+    Strategy, TaskCosts, TransferCost, TrtmaOptions, cut_ranges, replan, tree_order,
 };
 
 /// Returns the processor seconds of this thread on Linux, and wall-clock seconds on other systems. Processor

@@ -97,11 +97,13 @@ fn tasks_run_again_where_their_outputs_take_longer() {
     for scope in [ReuseScope::Dataflow, ReuseScope::Value] {
         let study = study(200, scope, SECONDS);
         let slow = SharingOptions { bytes_per_second: 1.25e7, ..SharingOptions::new(8, 1) };
-        let (again, fetched) =
-            (run(&study, slow), run(&study, SharingOptions { recomputes: false, ..slow }));
+        let (again, fetched) = (run(&study, slow), run(&study, SharingOptions { recomputes: false, ..slow }));
         // A claimer whose inputs take longer than its task is expected to: another worker runs the task too.
         assert!(fetched.repeated <= 2, "{fetched:?}");
-        assert!(again.repeated > fetched.repeated && again.bytes_moved < fetched.bytes_moved, "{again:?} {fetched:?}");
+        assert!(
+            again.repeated > fetched.repeated && again.bytes_moved < fetched.bytes_moved,
+            "{again:?} {fetched:?}"
+        );
         assert!(again.makespan_seconds < fetched.makespan_seconds, "{again:?} {fetched:?}");
         assert_eq!(again.finished, 200);
         // Outputs of a fast network are fetched.

@@ -107,7 +107,9 @@ mod tests {
 
     fn model(transfers: &[(u64, f64)]) -> LinkModel {
         let mut model = LinkModel::default();
-        transfers.iter().for_each(|(bytes, seconds)| model.observe(*bytes, Duration::from_secs_f64(*seconds)));
+        transfers
+            .iter()
+            .for_each(|(bytes, seconds)| model.observe(*bytes, Duration::from_secs_f64(*seconds)));
         model
     }
 

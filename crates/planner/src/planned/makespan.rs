@@ -69,9 +69,9 @@ fn schedules<'b>(builder: &'b PlanBuilder<'_>) -> Result<Vec<SharingSchedule<'b>
     let pixels = builder.study.tiles.iter().map(|tile| tile.pixels).max().unwrap_or(0);
     let link = builder.study.link.unwrap_or(TransferCost::FREE);
     let schedule = |(stage, problem): (&Stage, &'b StageProblem)| {
-        let output_bytes = operations(stage, builder.study.registry).into_iter().map(|operation| {
-            operation.outputs().iter().map(|port| port.element.bytes(pixels)).sum()
-        });
+        let output_bytes = operations(stage, builder.study.registry)
+            .into_iter()
+            .map(|operation| operation.outputs().iter().map(|port| port.element.bytes(pixels)).sum());
         Ok(SharingSchedule::new(problem.dataflow()?, output_bytes.collect(), link))
     };
     builder.study.workflow.stages.iter().zip(&builder.stages).map(schedule).collect()

@@ -46,9 +46,7 @@ fn shared(
     let tasks = (problem.len() * problem.levels()) as f64;
     let mut schedule = SharingSchedule::new(dataflow, OUTPUT_BYTES.to_vec(), LINK);
     let jobs = JobGraph::with_edges(vec![0.0; buckets.len()], Vec::new()).expect("independent jobs");
-    let seconds = jobs.makespan_by(workers, |job, worker, now| {
-        schedule.begin(worker, buckets.get(job), now)
-    });
+    let seconds = jobs.makespan_by(workers, |job, worker, now| schedule.begin(worker, buckets.get(job), now));
     let forecast = schedule.forecast();
     let run = dataflow.len() + forecast.recomputed_tasks;
     let run_seconds = dataflow.figures(problem).cost + forecast.recompute_seconds;

@@ -107,11 +107,7 @@ impl JobGraph {
 
     /// Returns the makespan of jobs with state-dependent durations: `finish(job, worker, now)` returns the end of a job
     /// that starts now. Called once per job, in time order. Of the free workers the one with the smallest number starts it.
-    pub fn makespan_by(
-        &self,
-        workers: NonZeroUsize,
-        mut finish: impl FnMut(usize, u32, f64) -> f64,
-    ) -> f64 {
+    pub fn makespan_by(&self, workers: NonZeroUsize, mut finish: impl FnMut(usize, u32, f64) -> f64) -> f64 {
         let mut waits_for = self.waits_for.clone();
         let jobs = 0..self.seconds.len() as u32;
         let mut ready: VecDeque<u32> = jobs.filter(|job| waits_for[*job as usize] == 0).collect();

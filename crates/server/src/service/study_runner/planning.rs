@@ -5,8 +5,8 @@ use pleach_api::submission::PlanChoice;
 use pleach_dispatch::cost_model::CostModel;
 use pleach_dispatch::memory_model::MinimumMemory;
 use pleach_planner::{
-    BucketLimitOptions, DEFAULT_LINK, Plan, PlanOptions, PlanRequest, PlanningError, PlanningInput, StudyReplanner,
-    WorkerMemory,
+    BucketLimitOptions, DEFAULT_LINK, Plan, PlanOptions, PlanRequest, PlanningError, PlanningInput,
+    StudyReplanner, WorkerMemory,
 };
 use pleach_reuse::BUCKETS_PER_CORE;
 use pleach_study::PreparedStudy;
