@@ -9,6 +9,9 @@ mod cluster;
 mod faulty;
 #[path = "support/outcome.rs"]
 mod outcome;
+#[expect(dead_code, reason = "other tests look at its memory")]
+#[path = "support/sharing_worker.rs"]
+mod sharing_worker;
 #[path = "support/toy.rs"]
 mod toy;
 #[expect(dead_code, reason = "other tests fetch")]
@@ -21,137 +24,28 @@ use faulty::{Conduct, Faulty, record};
 use outcome::{Sets, check};
 use pleach_actors::directory::DirectoryMetrics;
 use pleach_actors::exchange::Exchange;
-use pleach_actors::input_files::InputFileStore;
 use pleach_actors::manager::{Connect, ManagerActor, PendingWorker, ServiceHooks, StartPlan, StudyRequest};
-use pleach_actors::storage::{Source, StorageActor};
-use pleach_actors::task::unmetered;
 use pleach_actors::transport::hello::Hello;
 use pleach_actors::transport::identity::Role;
 use pleach_actors::transport::quic::{Peer, Server};
 use pleach_actors::transport::{Link, codec};
-use pleach_actors::worker::{
-    GetWorkerMetrics, InputReader, LinkUp, RemoteSetup, Resources, WorkerActor, WorkerSetup, unmeasured,
-};
-use pleach_cache::PriorResults;
+use pleach_actors::worker::LinkUp;
 use pleach_dispatch::PlanId;
 use pleach_dispatch::directory::TaskRecord;
-use pleach_dispatch::message::{InputFile, ToManager, ToWorker};
+use pleach_dispatch::message::{ToManager, ToWorker};
 use pleach_dispatch::plan::{ExecutionPlan, ReuseScope};
 use pleach_dispatch::stage::task_key::{TaskInputId, key};
 use pleach_dispatch::study::{Study, StudyOutcome};
 use pleach_regions::{DataRegion, TaskKey, provenance_id};
-use pleach_workflow::{Argument, Operation, OperationError, Port, Registry, Value};
+use pleach_workflow::Value;
+use sharing_worker::Worker;
 use std::collections::HashMap;
-use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
-use tokio::sync::mpsc::{Receiver, UnboundedReceiver, unbounded_channel};
+use tokio::sync::mpsc::Receiver;
 use tokio::sync::oneshot;
-use toy::{Input, Watch, input_key, number, plan, registry};
-
-/// The toy operation, declared to cost more than a look-up.
-struct Costly(Arc<dyn Operation>);
-
-impl Operation for Costly {
-    fn name(&self) -> &'static str {
-        self.0.name()
-    }
-
-    fn version(&self) -> u32 {
-        self.0.version()
-    }
-
-    fn arguments(&self) -> &[Argument] {
-        self.0.arguments()
-    }
-
-    fn inputs(&self) -> &[Port] {
-        self.0.inputs()
-    }
-
-    fn outputs(&self) -> &[Port] {
-        self.0.outputs()
-    }
-
-    fn cost_seconds(&self, _: u64) -> f64 {
-        1.0
-    }
-
-    fn memory_bytes(&self, pixels: u64) -> u64 {
-        self.0.memory_bytes(pixels)
-    }
-
-    fn run(&self, inputs: &[&DataRegion], arguments: &[Value]) -> Result<Vec<DataRegion>, OperationError> {
-        self.0.run(inputs, arguments)
-    }
-}
-
-struct NoFiles;
-
-impl InputReader for NoFiles {
-    fn source(&self, input: &InputFile, _: &Arc<InputFileStore>) -> Arc<dyn Source> {
-        unreachable!("{input:?}")
-    }
-}
-
-struct Worker {
-    actor: Addr<WorkerActor>,
-    exchange: Exchange,
-    watch: Arc<Watch>,
-    /// Receiver of its events and folder of its fetched files, kept open and never read.
-    _rest: (UnboundedReceiver<pleach_actors::worker::WorkerEvent>, tempfile::TempDir),
-}
-
-impl Worker {
-    fn start(cluster: &Cluster, name: &str, incarnation: u64) -> Self {
-        let pool = Arc::new(rayon::ThreadPoolBuilder::new().num_threads(1).build().expect("threads"));
-        let worker::Worker { exchange, ram, ledger } = worker::Worker::new(cluster, name, None);
-        let input: Arc<dyn Source> = Arc::new(Input { value: Ok(1.0), loads: Arc::default() });
-        let storage =
-            StorageActor::new(HashMap::from([(input_key(0), input)]), Arc::clone(&pool), Arc::clone(&ram));
-        let storage = storage.with_exchange(exchange.clone()).start();
-        let folder = tempfile::tempdir().expect("a folder");
-        let (ask, asks) = unbounded_channel();
-        let files = Arc::new(InputFileStore::open(folder.path().join("inputs"), ask).expect("a folder"));
-        let (events, told) = unbounded_channel();
-        let remote = RemoteSetup {
-            incarnation,
-            exchange: exchange.clone(),
-            opener: Arc::new(NoFiles),
-            files,
-            asks: Some(asks),
-            events,
-            window: 1,
-        };
-        let (operations, watch) = registry();
-        let step = operations.get("toy.step", 1).expect("the operation");
-        let actor = WorkerActor::unconnected(WorkerSetup {
-            resources: Resources {
-                slots: NonZeroU32::MIN,
-                memory_bytes: u64::MAX,
-                active_paths: None,
-                meter: unmetered,
-                process_bytes: unmeasured,
-            },
-            registry: Registry::new([Arc::new(Costly(Arc::clone(step))) as Arc<dyn Operation>]),
-            storage,
-            pool,
-            ram,
-            spill: None,
-            ledger,
-            costs: Arc::default(),
-            prior: PriorResults::default(),
-            peak_bytes: Arc::default(),
-            remote: Some(remote),
-        });
-        Self { actor: actor.start(), exchange, watch, _rest: (told, folder) }
-    }
-
-    async fn directory(&self) -> DirectoryMetrics {
-        self.actor.send(GetWorkerMetrics).await.expect("the worker lives").directory
-    }
-}
+use toy::{input_key, number, plan};
 
 /// Two sound workers, a faulty one, and their manager.
 struct Group<'a> {

@@ -1,0 +1,102 @@
+//! A region that the manager releases before the worker has stored it: another worker had the same instance and was first.
+
+#[expect(dead_code, reason = "other tests need more of it")]
+#[path = "support/cluster.rs"]
+mod cluster;
+#[expect(dead_code, reason = "other tests look at the directory")]
+#[path = "support/sharing_worker.rs"]
+mod sharing_worker;
+#[expect(dead_code, reason = "other tests need more of it")]
+#[path = "support/toy.rs"]
+mod toy;
+#[expect(dead_code, reason = "other tests fetch")]
+#[path = "support/worker.rs"]
+mod worker;
+
+use actix::prelude::*;
+use cluster::{Cluster, patient, soon};
+use pleach_actors::transport::in_memory::{MemoryEnd, pair};
+use pleach_actors::transport::{Link, codec};
+use pleach_actors::worker::LinkUp;
+use pleach_dispatch::memory_model::OutputConsumption;
+use pleach_dispatch::message::{BucketWork, InstanceWork, Report, ReportedEnd, ToManager, ToWorker};
+use pleach_dispatch::plan::{OutputPlan, ReuseScope};
+use pleach_dispatch::{BucketId, InstanceId, LeaseId, PlanId};
+use pleach_regions::RegionKey;
+use pleach_workflow::{Durability, InputOrigin, Value};
+use sharing_worker::Worker;
+use std::sync::atomic::Ordering;
+
+const STUDY: PlanId = PlanId::first_round(1);
+const OUTPUT: RegionKey = RegionKey([7; 16]);
+
+fn say(manager: &MemoryEnd, message: &ToWorker) {
+    manager.link.send(codec::encode(message).expect("a message")).expect("the link is there");
+}
+
+/// A bucket of one instance, which stores its output.
+fn bucket() -> BucketWork {
+    let instance = InstanceWork {
+        id: InstanceId(0),
+        parameters: vec![Value::Integer(1), Value::Integer(2)],
+        inputs: vec![toy::input_key(0)],
+        outputs: vec![OutputPlan { key: OUTPUT, stored: true, reported: false }],
+        stays: false,
+    };
+    BucketWork {
+        bucket: BucketId(0),
+        stage: 0,
+        pixels: 1,
+        drain: OutputConsumption::default(),
+        sharing: ReuseScope::Dataflow,
+        instances: vec![instance],
+        elsewhere: Vec::new(),
+    }
+}
+
+#[test]
+fn output_of_an_instance_that_another_worker_finished_first_is_not_kept() {
+    let cluster = Cluster::new(patient());
+    System::new().block_on(async {
+        let worker = Worker::start(&cluster, "w1", 1);
+        let (mut manager, near) = pair();
+        worker.actor.do_send(LinkUp { link: Box::new(near.link), incoming: near.incoming });
+        say(&manager, &ToWorker::Welcome { manager: 7 });
+        say(
+            &manager,
+            &ToWorker::StartStudy {
+                study: STUDY,
+                stages: vec![toy::stage("a", 2, InputOrigin::Input(0))],
+                min_bytes: 0,
+                durable: Durability::default(),
+                retains_results: false,
+                name: String::new(),
+                user: String::new(),
+            },
+        );
+        let (lease, work) = (LeaseId(1), bucket());
+        let (inputs, peers) = (Vec::new(), Vec::new());
+        say(&manager, &ToWorker::Assign { study: STUDY, lease, work, later: false, inputs, peers });
+        // No task has run yet: the worker handles messages that have arrived before it grants a slot.
+        say(&manager, &ToWorker::Release { keys: vec![OUTPUT] });
+        loop {
+            let frame = soon(manager.incoming.recv()).await.expect("the link is there");
+            let message = codec::decode(&frame).expect("a message");
+            if let ToManager::Reports { reports, .. } = message {
+                assert!(matches!(
+                    reports[..],
+                    [Report { instance: InstanceId(0), end: ReportedEnd::Done { .. }, .. }]
+                ));
+                break;
+            }
+        }
+        assert_eq!(worker.watch.runs.load(Ordering::SeqCst), 2);
+        // The output was stored before the report. The bucket is over now.
+        soon(async {
+            while worker.ram.get(OUTPUT).is_some() {
+                tokio::task::yield_now().await;
+            }
+        })
+        .await;
+    });
+}
