@@ -225,16 +225,16 @@ impl StageActor {
     /// Begins a task that has a slot: takes its outputs from the task results, waits for another bucket that computes them,
     /// looks it up in the result directory, or runs it.
     fn begin_unguarded(&mut self, slot: SlotId, call: TaskRequest, ctx: &mut Context<Self>) {
-        // The first task of a bucket loads the inputs for the other tasks: the grant admitted them.
-        let brings = call.brings_inputs && missing_bytes(&self.around.ram, &self.inputs) > 0;
-        if self.is_looked_up(call.task) {
-            if brings {
+        if self.is_keyed(call.task) {
+            // The first task of a bucket loads the inputs for the other tasks: the grant admitted them. It has its key, and is
+            // the same task as that of another bucket, only afterwards.
+            if call.brings_inputs && missing_bytes(&self.around.ram, &self.inputs) > 0 {
                 return self.load_inputs(slot, call, ctx);
             }
             self.inputs_loaded = true;
         }
         let keys = self.worth.is_some().then(|| self.keys(&call)).flatten();
-        let shared = keys.filter(|_| self.worth.as_ref().is_some_and(|worth| worth.keyed[call.task]));
+        let shared = keys.filter(|_| self.is_keyed(call.task));
         let is_claimed = self.take_claim(call.node, shared.map(|keys| keys.key));
         let Some(TaskKeys { key, origin }) = shared else {
             return self.start(slot, call, Execution::Run { keys, shared: false, found: None }, ctx);
@@ -250,12 +250,12 @@ impl StageActor {
             // Released first: `end` locks the results again.
             drop(results);
             let how = Execution::Found { outputs, origin, reused, ran_for };
-            if brings || !self.given_fetches(&call).is_empty() {
+            if !self.given_fetches(&call).is_empty() {
                 return self.start(slot, call, how, ctx);
             }
             return self.end(slot, &call, how, None, None);
         }
-        if results.is_running(&key) && !brings {
+        if results.is_running(&key) {
             results.wait(key, ctx.address().recipient(), call.node);
             drop(results);
             self.run.suspend(call.node);

@@ -214,8 +214,7 @@ fn execute(
     assert_eq!(workflow.stages[0].tasks.len() as u64, TASKS);
     let (_stop, stopped) = oneshot::channel();
     let resources = Resources {
-        // Two slots could both run the first task of their buckets, which brings the inputs.
-        slots: NonZeroU32::MIN,
+        slots: NonZeroU32::new(2).expect("not 0"),
         memory_bytes: u64::MAX,
         active_paths: None,
         meter: unmetered,

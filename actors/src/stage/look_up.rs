@@ -39,10 +39,9 @@ fn remote_task(keys: TaskKeys, record: &TaskRecord, holders: Vec<Member>) -> Rem
 }
 
 impl StageActor {
-    /// Returns whether other workers may have run a task, or may use its outputs.
-    pub(super) fn is_looked_up(&self, task: usize) -> bool {
-        let keyed = self.worth.as_ref().is_some_and(|worth| worth.keyed[task]);
-        keyed && self.around.directory.is_some()
+    /// Returns whether other buckets may have run a task, or may use its outputs.
+    pub(super) fn is_keyed(&self, task: usize) -> bool {
+        self.worth.as_ref().is_some_and(|worth| worth.keyed[task])
     }
 
     /// Suspends a task that has a slot, and looks it up. The slot is free meanwhile.
