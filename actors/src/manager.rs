@@ -118,6 +118,8 @@ pub struct ManagerActor {
     replanning: Replanning,
     /// A [`ContinueGrants`] is queued.
     is_continuing: bool,
+    /// Syncs that are acknowledged once all grants of earlier messages have been sent.
+    syncs: Vec<(WorkerId, u64)>,
     counters: ManagerCounters,
     /// Names of the present members of the result directory.
     member_names: HashMap<MemberId, String>,
@@ -168,6 +170,7 @@ impl ManagerActor {
             retained: BTreeSet::new(),
             replanning: Replanning::default(),
             is_continuing: false,
+            syncs: Vec::new(),
             counters: ManagerCounters::new(),
             member_names: HashMap::new(),
             start: Instant::now(),

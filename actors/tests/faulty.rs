@@ -268,8 +268,9 @@ async fn with_link(cluster: &Cluster, seconds: u64) -> (usize, u64, usize) {
     let digest = first.digest();
     let (sound, exchange, _link) = group.faulty(Conduct::Honest, first).await;
     for worker in &group.workers {
-        (0..10)
-            .for_each(|_| worker.exchange.observe_link(exchange.address(), 1, Duration::from_secs(seconds)));
+        for region in 0..10 {
+            worker.exchange.observe_link(exchange.address(), 100 * region, Duration::from_secs(seconds));
+        }
     }
     let plan = ExecutionPlan { sharing: ReuseScope::Dataflow, ..plan(&sets, 4) };
     let read = TaskInputId::Stored(input_key(0));

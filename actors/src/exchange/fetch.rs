@@ -146,11 +146,11 @@ async fn transfer(
                 hub.add_received(key, &region);
                 return Ok((region, digest));
             }
-            // The holder stays untried: it is asked again if the other one fails.
-            Err(HolderError::Redirected(to))
-                if redirections < MAX_REDIRECTIONS && tried.iter().all(|tried| tried.holder != to) =>
-            {
+            // The holder stays untried: it is asked again if the other one fails. The other one may have lacked the region when
+            // it was tried before.
+            Err(HolderError::Redirected(to)) if redirections < MAX_REDIRECTIONS => {
                 redirections += 1;
+                tried.retain(|tried| tried.holder != to);
                 redirected = Some(to);
             }
             Err(failure) => tried.push(FailedHolder { holder, failure }),

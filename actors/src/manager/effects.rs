@@ -64,7 +64,12 @@ impl ManagerActor {
         for id in touched {
             self.report_progress(id);
         }
-        if self.core.has_more_grants() && !std::mem::replace(&mut self.is_continuing, true) {
+        if !self.core.has_more_grants() {
+            // All effects of earlier messages have been sent.
+            for (worker, call) in std::mem::take(&mut self.syncs) {
+                self.send(worker, &ToWorker::SyncAck { call });
+            }
+        } else if !std::mem::replace(&mut self.is_continuing, true) {
             ctx.notify(ContinueGrants);
         }
     }

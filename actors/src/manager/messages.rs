@@ -48,8 +48,7 @@ impl ManagerActor {
             (ToManager::ReturnSpare { study, lease, instances, path }, Some(worker)) => {
                 self.core.handle_spare(worker, study, lease, &instances, path);
             }
-            // All effects of earlier messages have been sent before.
-            (ToManager::Sync { call }, Some(worker)) => self.send(worker, &ToWorker::SyncAck { call }),
+            (ToManager::Sync { call }, Some(worker)) => self.syncs.push((worker, call)),
             (ToManager::Reports { study, reports }, Some(worker)) => {
                 let record = self.receive_reports(worker, study, reports);
                 self.note_reports(id, record);

@@ -38,6 +38,10 @@ impl WorkerActor {
         // Closed first, so that the following reports are queued for the next link.
         let was_open = self.connection.close();
         self.report_unreplicated(ctx);
+        if self.connection.has_lost_report() {
+            // As where the link is open (`handle_sent`): a reattachment would claim the instance for ever.
+            return ctx.stop();
+        }
         match &self.setup.remote {
             Some(_) if self.departure.is_dismissed() => self.end(ctx),
             // The process that renews links may have ended.

@@ -256,7 +256,7 @@ impl Worker {
                 None => break,
             }
         }
-        self.share();
+        self.share(waits);
         // The answer of the manager or of the directory brings an event.
         if waits {
             return;

@@ -34,6 +34,8 @@ pub(crate) enum ReportError {
 pub(crate) struct ManagerConnection {
     /// `None` while the worker is disconnected.
     link: Option<OpenLink>,
+    /// A report exceeded the frame limit.
+    has_lost_report: bool,
     /// Frames from the manager, until the actor starts.
     incoming: Option<Incoming>,
     /// Number of the manager that last accepted this worker.
@@ -55,7 +57,15 @@ impl ManagerConnection {
     pub(crate) fn new(repeats_reports: bool) -> Self {
         let unacknowledged = UnacknowledgedReports::new(repeats_reports);
         let collected = CollectedMessages::default();
-        Self { link: None, incoming: None, manager: None, collected, last_reports: None, unacknowledged }
+        Self {
+            link: None,
+            has_lost_report: false,
+            incoming: None,
+            manager: None,
+            collected,
+            last_reports: None,
+            unacknowledged,
+        }
     }
 
     /// Adds the first link, for an actor that has not started.
@@ -82,9 +92,14 @@ impl ManagerConnection {
         let was_open = self.link.take().is_some();
         // The worker requests buckets again over the next link.
         self.collected.take_requests();
-        // Without a link, only a report that no link can carry fails, and the end of the connection says enough.
+        // Without a link, only a report that no link can carry fails, which `has_lost_report` has.
         let _ = self.flush(Instant::now());
         was_open
+    }
+
+    /// Returns whether a report could not be sent, because it exceeds the frame limit. No later link can carry it either.
+    pub(crate) fn has_lost_report(&self) -> bool {
+        self.has_lost_report
     }
 
     pub(crate) fn is_open(&self) -> bool {
@@ -132,11 +147,11 @@ impl ManagerConnection {
         report: Report,
         now: Instant,
     ) -> Result<Option<Duration>, ReportError> {
-        if !self.collected.accepts(study) {
-            self.flush(now)?;
-        }
+        let earlier = if self.collected.accepts(study) { Ok(()) } else { self.flush(now) };
         let is_first = !self.collected.has_reports();
+        // Also if the link is lost: the report is queued when it closes.
         self.collected.add(study, report);
+        earlier?;
         let since = self.last_reports.map(|last| now.duration_since(last));
         let wait = since.and_then(|since| COLLECTED_FOR.checked_sub(since));
         // Without a second process there is nothing to save, and without a link nothing to wait for.
@@ -179,12 +194,14 @@ impl ManagerConnection {
             let ToManager::Reports { reports: all, .. } = message else { return Ok(()) };
             // One report alone exceeds the limit of a frame.
             if half == 0 {
+                self.has_lost_report = true;
                 return Err(ReportError::TooLarge);
             }
             reports = all;
             let rest = reports.split_off(half);
-            self.send_reports(study, reports)?;
-            return self.send_reports(study, rest);
+            let (first, second) = (self.send_reports(study, reports), self.send_reports(study, rest));
+            // Both halves are queued if the link is lost. A report that no link can carry is the greater error.
+            return if second == Err(ReportError::TooLarge) { second } else { first.and(second) };
         };
         // Queued before the send: a link that fails now may still have delivered the reports, and the manager ignores
         // the repetition. Reports queued later would be lost with the link.

@@ -26,6 +26,14 @@ const ASKS_OF_IDLE: usize = 4;
 /// Candidates found in each study at one tick. Each study is searched once.
 type Found = BTreeMap<PlanId, RebalanceCandidates>;
 
+/// Leases whose workers were asked for instances.
+#[derive(Clone, Copy, Debug, Default)]
+struct Asked {
+    leases: usize,
+    /// One of them has several open instances.
+    has_more: bool,
+}
+
 impl Manager {
     /// Handles the passage of time. `now` is on the shell's clock.
     pub fn handle_tick(&mut self, now: Duration) {
@@ -43,29 +51,40 @@ impl Manager {
         let mut found = BTreeMap::new();
         let mut asks = MAX_ASKS;
         for worker in idle {
-            // Stealing first: it executes nothing twice.
-            let asked = self.ask_for(worker, Duration::ZERO, ASKS_OF_IDLE.min(asks), &mut found);
-            asks -= asked;
-            if asked == 0 && !self.try_twice(worker, &mut found) {
+            let Asked { leases, has_more } =
+                self.ask_for(worker, Duration::ZERO, ASKS_OF_IDLE.min(asks), &mut found);
+            asks -= leases;
+            // Stealing first: it executes nothing twice. But a lease of one instance may never give it.
+            if !has_more && !self.try_twice(worker, &mut found) && leases == 0 {
                 break;
             }
         }
-        // Any worker may answer the next queries.
+        // Any worker may answer the next queries. Shorter paths first: a lease that gives none of these gives none of the others.
+        let mut refused: Vec<(WorkerId, Duration)> = refused.into_iter().collect();
+        refused.sort_by_key(|(worker, path)| (*path, *worker));
         for (worker, path) in refused {
-            asks -= self.ask_for(worker, path, asks, &mut found);
+            asks -= self.ask_for(worker, path, asks, &mut found).leases;
         }
     }
 
-    /// Asks busy workers on behalf of one. Returns the number of requests.
-    fn ask_for(&mut self, worker: WorkerId, longer_than: Duration, asks: usize, found: &mut Found) -> usize {
+    /// Asks busy workers on behalf of one.
+    fn ask_for(&mut self, worker: WorkerId, longer_than: Duration, asks: usize, found: &mut Found) -> Asked {
         // Without reuse between workers, an instance that another one continues begins again.
         let is_shared = |study: &Study| study.plan().sharing != ReuseScope::Tree;
         let most = if self.studies.values().any(is_shared) { asks } else { asks.min(1) };
-        (0..most).take_while(|_| self.share(worker, longer_than, found)).count()
+        let mut asked = Asked::default();
+        while asked.leases < most
+            && let Some(instances) = self.share(worker, longer_than, found)
+        {
+            asked.leases += 1;
+            asked.has_more |= instances > 1;
+        }
+        asked
     }
 
-    /// Asks a busy worker to return a part of its unstarted instances. The study with most leases comes first.
-    fn share(&mut self, idle: WorkerId, longer_than: Duration, found: &mut Found) -> bool {
+    /// Asks a busy worker to return a part of its unstarted instances. The study with most leases comes first. Returns the
+    /// number of open instances of the asked lease.
+    fn share(&mut self, idle: WorkerId, longer_than: Duration, found: &mut Found) -> Option<usize> {
         for id in self.busiest() {
             let Some(runs) = self.can_get(idle, id).map(Cow::into_owned) else { continue };
             let suits = |stage: usize| runs.get(stage).copied().unwrap_or(true);
@@ -74,10 +93,10 @@ impl Manager {
             let helpable = found.entry(id).or_insert_with(|| study.helpable(now, BEHIND));
             if let Some((worker, lease)) = study.request_steal(helpable, idle, longer_than, suits) {
                 self.effects.push_back(Effect::Share { worker, study: id, lease, longer_than });
-                return true;
+                return study.leased(lease).map(|(_, open)| open.len());
             }
         }
-        false
+        None
     }
 
     fn try_twice(&mut self, idle: WorkerId, found: &mut Found) -> bool {

@@ -100,7 +100,7 @@ impl Manager {
             if study.leased(lease).is_none_or(|(holder, _)| holder != worker) {
                 return false;
             }
-            study.record_begun(instances, path);
+            study.record_begun(lease, instances, path);
             // Also without instances: the lease could not be asked again otherwise.
             let mut counted = study.handle_returned(worker, lease, &[]);
             // Each in a bucket of its own: several workers wait, or will.

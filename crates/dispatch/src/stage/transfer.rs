@@ -9,6 +9,9 @@ use crate::ids::NodeId;
 use pleach_reuse::is_recompute_cheaper;
 use std::collections::BTreeMap;
 
+/// Longest chain of tasks that run again for one input.
+const MAX_DEPTH: u32 = 32;
+
 /// Place of an output of a done task.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum OutputPlace {
@@ -30,11 +33,12 @@ impl BucketExecution {
         seconds: impl Fn(NodeId) -> f64,
     ) -> Vec<NodeId> {
         let mut search = Search { run: self, place, seconds, known: BTreeMap::new() };
-        let lacking = search.transfers(reader).into_iter();
+        // An output of its own inputs that is nowhere is that of a skipped task, which has none.
+        let lacking = search.transfers(reader).into_iter().filter(|(_, transfer)| transfer.is_finite());
         let again = lacking.filter(|&(node, transfer)| {
             // The task alone is a lower bound, so that most outputs need no search.
             is_recompute_cheaper(transfer, (search.seconds)(node))
-                && is_recompute_cheaper(transfer, search.recompute_seconds(node))
+                && is_recompute_cheaper(transfer, search.recompute_seconds(node, MAX_DEPTH))
         });
         again.map(|(node, _)| node).collect()
     }
@@ -66,14 +70,18 @@ impl<P: Fn(OutputId) -> OutputPlace, S: Fn(NodeId) -> f64> Search<'_, P, S> {
         transfers
     }
 
-    /// Returns the seconds of a task, and of obtaining the inputs that this worker lacks, each in the faster way.
-    fn recompute_seconds(&mut self, node: NodeId) -> f64 {
+    /// Returns the seconds of a task, and of obtaining the inputs that this worker lacks, each in the faster way. Infinite if
+    /// a chain of more than `depth` tasks would run again.
+    fn recompute_seconds(&mut self, node: NodeId, depth: u32) -> f64 {
         if let Some(seconds) = self.known.get(&node) {
             return *seconds;
         }
+        if depth == 0 {
+            return f64::INFINITY;
+        }
         let mut seconds = (self.seconds)(node);
         for (input, transfer) in self.transfers(node) {
-            let again = self.recompute_seconds(input);
+            let again = self.recompute_seconds(input, depth - 1);
             seconds += if is_recompute_cheaper(transfer, again) { again } else { transfer };
         }
         self.known.insert(node, seconds);

@@ -11,6 +11,10 @@ const DECAY: f64 = 0.95;
 /// Transfers before a link counts as measured.
 const MIN_TRANSFERS: u32 = 4;
 
+/// A region of more than this many times the bytes of the largest measured one has no expected time: the line would be drawn
+/// too far, and small regions tell the latency only.
+const MAX_RATIO: u64 = 4;
+
 /// Maximum of links. Addresses of workers that left are among them, so all are forgotten then.
 const MAX_LINKS: usize = 4096;
 
@@ -18,6 +22,8 @@ const MAX_LINKS: usize = 4096;
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct LinkModel {
     transfers: u32,
+    /// Bytes of the largest region.
+    largest: u64,
     /// Decayed sums: weights, bytes, seconds, squared bytes, bytes times seconds.
     weight: f64,
     bytes: f64,
@@ -30,6 +36,7 @@ impl LinkModel {
     /// Records a transfer.
     #[expect(clippy::cast_precision_loss, reason = "an average")]
     pub fn observe(&mut self, bytes: u64, time: Duration) {
+        self.largest = self.largest.max(bytes);
         let (bytes, seconds) = (bytes as f64, time.as_secs_f64());
         self.transfers = self.transfers.saturating_add(1);
         let sums = [
@@ -85,11 +92,12 @@ impl Links {
     }
 
     /// Returns the expected seconds to receive a region from one of these workers: the mean of their links. A link that is not
-    /// measured counts as the mean of all links. Returns `None` before any link is measured.
+    /// measured counts as the mean of all links. Returns `None` before any link is measured, and for a region much larger than
+    /// all before.
     #[must_use]
     #[expect(clippy::cast_precision_loss, reason = "a mean of few links")]
     pub fn transfer_seconds(&self, holders: &[SocketAddr], bytes: u64) -> Option<f64> {
-        let all = self.all.cost()?;
+        let all = self.all.cost().filter(|_| bytes <= self.all.largest.saturating_mul(MAX_RATIO))?;
         let link = |holder| self.by_worker.get(holder).and_then(LinkModel::cost).unwrap_or(all);
         match holders {
             [] => Some(all.seconds(bytes)),
@@ -147,6 +155,17 @@ mod tests {
     #[test]
     fn few_transfers_are_no_measure() {
         assert_eq!(model(&[(1, 1.0), (2, 1.0), (3, 1.0)]).cost(), None);
+    }
+
+    #[test]
+    fn small_regions_do_not_measure_large_ones() {
+        let near = SocketAddr::from(([127, 0, 0, 1], 1));
+        let mut links = Links::default();
+        (0..20).for_each(|_| links.observe(near, 2000, Duration::from_millis(1)));
+        assert!(links.transfer_seconds(&[near], 8000).is_some());
+        assert_eq!(links.transfer_seconds(&[near], 8001), None);
+        links.observe(near, 1 << 24, Duration::from_millis(14));
+        assert!(links.transfer_seconds(&[near], 1 << 24).unwrap() < 0.05);
     }
 
     #[test]

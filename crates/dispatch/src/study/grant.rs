@@ -82,9 +82,11 @@ impl Study {
         self.begun.get(first).copied().or_else(rank).unwrap_or(Duration::MAX)
     }
 
-    /// Records the predicted path of instances that a worker has begun, and returns.
-    pub(crate) fn record_begun(&mut self, instances: &[InstanceId], path: Duration) {
-        self.begun.extend(instances.iter().map(|id| (*id, path)));
+    /// Records the predicted path of instances of a lease that its worker has begun, and returns.
+    pub(crate) fn record_begun(&mut self, lease: LeaseId, instances: &[InstanceId], path: Duration) {
+        let Some(lease) = self.leases.get(lease) else { return };
+        let own = instances.iter().filter(|id| lease.open().contains(id));
+        self.begun.extend(own.map(|id| (*id, path)));
     }
 
     fn path_seconds(&self, bucket: BucketId) -> f32 {

@@ -79,15 +79,19 @@ impl Worker {
         true
     }
 
-    /// Answers requests for instances of leases: at once for buckets with many open tasks, otherwise while all slots are busy.
-    pub(super) fn share(&mut self) {
+    /// Answers requests for instances of leases: at once for buckets with many open tasks, otherwise while all slots are busy,
+    /// or memory or active paths admit no further task. `waits` means that a free slot waits for the manager's answer.
+    pub(super) fn share(&mut self, waits: bool) {
+        let is_coming = |held: &BucketEntry| held.demand().is_none_or(|demand| demand.resolving);
+        let is_limited =
+            || self.slots.running() > 0 && !waits && !self.buckets.iter().any(|(_, held)| is_coming(held));
+        let is_busy = self.slots.free() == 0 || is_limited();
         let mut answered = Vec::new();
         for (lease, longer_than) in self.tail.asked() {
             let Some(demand) = self.buckets.get(lease).and_then(BucketEntry::demand) else { continue };
             if !self.tail.is_enabled() || !demand.tail.is_tail {
                 answered.push(Effect::ShareHalf { lease });
-            } else if self.slots.free() == 0 && demand.tail.spare_path.is_some_and(|path| path > longer_than)
-            {
+            } else if is_busy && demand.tail.spare_path.is_some_and(|path| path > longer_than) {
                 answered.push(Effect::ShareSpare { lease, longer_than });
             }
         }

@@ -12,6 +12,9 @@ use crate::merge_problem::Member;
 use serde::Serialize;
 use std::collections::HashMap;
 
+/// Longest chain of tasks that a worker executes again for one output.
+const MAX_DEPTH: u32 = 32;
+
 /// Outputs computed so far, or planned by started buckets.
 #[derive(Debug, Clone)]
 pub struct SharingSchedule<'a> {
@@ -142,19 +145,32 @@ impl<'a> SharingSchedule<'a> {
         let transfer = self.transfer_seconds[self.dataflow.level(task)];
         // The task alone is a lower bound, so that most outputs need no search.
         is_recompute_cheaper(transfer, self.dataflow.cost(task))
-            && is_recompute_cheaper(transfer, self.recompute_seconds(task, worker, &mut HashMap::new()))
+            && is_recompute_cheaper(
+                transfer,
+                self.recompute_seconds(task, worker, MAX_DEPTH, &mut HashMap::new()),
+            )
     }
 
-    /// Returns the seconds of a task, and of obtaining the inputs that the worker lacks, each in the faster way.
-    fn recompute_seconds(&self, task: TaskId, worker: u32, known: &mut HashMap<TaskId, f64>) -> f64 {
+    /// Returns the seconds of a task, and of obtaining the inputs that the worker lacks, each in the faster way. Infinite if a
+    /// chain of more than `depth` tasks would run again.
+    fn recompute_seconds(
+        &self,
+        task: TaskId,
+        worker: u32,
+        depth: u32,
+        known: &mut HashMap<TaskId, f64>,
+    ) -> f64 {
         if let Some(seconds) = known.get(&task) {
             return *seconds;
+        }
+        if depth == 0 {
+            return f64::INFINITY;
         }
         let mut seconds = self.dataflow.cost(task);
         for read in self.dataflow.reads(task) {
             if self.present_at(*read, worker).is_none() {
                 let transfer = self.transfer_seconds[self.dataflow.level(*read)];
-                let again = self.recompute_seconds(*read, worker, known);
+                let again = self.recompute_seconds(*read, worker, depth - 1, known);
                 seconds += if is_recompute_cheaper(transfer, again) { again } else { transfer };
             }
         }

@@ -129,6 +129,30 @@ fn collected_reports_survive_the_link_and_requests_do_not() {
     assert_eq!(connection.acknowledge(3), ended(0..4));
 }
 
+/// The link is lost, and the worker sees it when it sends: collected reports, or the first half of them.
+#[test]
+fn no_report_is_lost_with_the_message_that_fails() {
+    let now = Instant::now();
+    for large in [false, true] {
+        let (mut connection, manager) = connected();
+        connection.report(STUDY, report(0), now).unwrap();
+        let bytes = if large { 9 << 20 } else { 0 };
+        connection.report(STUDY, report_of(1, bytes), now).unwrap();
+        connection.report(STUDY, report_of(2, bytes), now).unwrap();
+        drop(manager);
+        assert_eq!(connection.report(OTHER, report(3), now), Err(ReportError::Disconnected));
+        assert!(connection.close() && !connection.has_lost_report());
+        let (worker, mut manager) = pair();
+        connection.open(Box::new(worker.link));
+        connection.repeat_reports().unwrap();
+        let whole = [format!("{STUDY}: [1, 2]")];
+        let halves = [format!("{STUDY}: [1]"), format!("{STUDY}: [2]")];
+        let middle = if large { &halves[..] } else { &whole };
+        let expected = [&[format!("{STUDY}: [0]")], middle, &[format!("{OTHER}: [3]")]].concat();
+        assert_eq!(arrived(&mut manager), expected);
+    }
+}
+
 #[test]
 fn reports_that_exceed_a_frame_together_are_sent_apart() {
     let (mut connection, mut manager) = connected();
