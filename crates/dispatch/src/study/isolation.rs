@@ -45,10 +45,11 @@ impl Study {
         self.ready.has_isolated()
     }
 
-    /// Returns the stages of isolated buckets that have been ready for longer than the timeout of a straggler, in order.
-    pub(crate) fn overdue(&mut self, now: Duration, behind: StragglerPolicy) -> Vec<usize> {
+    /// Returns the stages of isolated buckets that have been ready for longer than the timeout of a straggler, in order: once
+    /// for each bucket, but at most `most` times for each stage.
+    pub(crate) fn overdue(&mut self, now: Duration, most: usize, behind: StragglerPolicy) -> Vec<usize> {
         let throughput = &self.throughput;
-        self.ready.overdue(now, |stage| behind.timeout(stage, throughput).unwrap_or(behind.min_time))
+        self.ready.overdue(now, most, |stage| behind.timeout(stage, throughput).unwrap_or(behind.min_time))
     }
 
     /// Clears a reported instance of suspicion.

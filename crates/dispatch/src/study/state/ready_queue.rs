@@ -22,8 +22,12 @@ pub(crate) struct ReadyQueue {
     ready: BTreeSet<Rank>,
     /// Buckets for otherwise empty workers.
     isolated: BTreeSet<Rank>,
-    /// Time when each isolated bucket was first seen ready. Updated by [`overdue`](Self::overdue) only.
+    /// Isolated buckets that were queued since the last call of [`overdue`](Self::overdue), which has the time.
+    unseen: BTreeSet<Rank>,
+    /// Time when each other isolated bucket was first seen ready.
     since: BTreeMap<Rank, Duration>,
+    /// The same, by stage and time: a lost worker may leave thousands of suspects.
+    waiting: BTreeSet<(Reverse<usize>, Duration, Rank)>,
     /// Rank of each queued bucket, which depends on its open instances when it was queued.
     ranks: BTreeMap<BucketId, Rank>,
     /// Runs of the buckets for any worker.
@@ -50,6 +54,7 @@ impl ReadyQueue {
         }
         self.ranks.insert(bucket, rank);
         if is_isolated {
+            self.unseen.insert(rank);
             return self.isolated.insert(rank);
         }
         if let Some(path) = begun {
@@ -63,7 +68,12 @@ impl ReadyQueue {
     /// Removes a bucket from the queue. Returns whether it was queued.
     pub(crate) fn unqueue(&mut self, bucket: BucketId) -> bool {
         let Some(rank) = self.ranks.remove(&bucket) else { return false };
-        if !self.isolated.remove(&rank) {
+        if self.isolated.remove(&rank) {
+            let was_unseen = self.unseen.remove(&rank);
+            let since = self.since.remove(&rank);
+            assert!(was_unseen != since.is_some(), "{bucket} waits for an empty worker since {since:?}");
+            since.into_iter().for_each(|since| _ = self.waiting.remove(&(rank.0, since, rank)));
+        } else {
             self.runs.remove(rank);
             if let Some(path) = self.paths.remove(&bucket) {
                 self.begun.remove(&(Reverse(path), rank));
@@ -164,20 +174,34 @@ impl ReadyQueue {
         rank.into_iter().flat_map(of_stage)
     }
 
-    /// Returns the stages of isolated buckets that have been ready for longer than the timeout of their stage, in
-    /// order.
-    pub(crate) fn overdue(&mut self, now: Duration, timeout: impl Fn(usize) -> Duration) -> Vec<usize> {
-        // A bucket that was granted meanwhile starts a new wait when it returns.
-        self.since.retain(|rank, _| self.isolated.contains(rank));
-        for rank in &self.isolated {
-            self.since.entry(*rank).or_insert(now);
+    /// Returns the stages of isolated buckets that have been ready for longer than the timeout of their stage, in order: once
+    /// for each bucket, but at most `most` times for each stage.
+    pub(crate) fn overdue(
+        &mut self,
+        now: Duration,
+        most: usize,
+        timeout: impl Fn(usize) -> Duration,
+    ) -> Vec<usize> {
+        for rank in std::mem::take(&mut self.unseen) {
+            self.since.insert(rank, now);
+            self.waiting.insert((rank.0, now, rank));
         }
-        assert!(self.since.len() == self.isolated.len(), "{:?} of {:?}", self.since, self.isolated);
-        let is_overdue = |(rank, since): (&Rank, &Duration)| {
-            let stage = rank.0.0;
-            (now.saturating_sub(*since) > timeout(stage)).then_some(stage)
-        };
-        self.since.iter().filter_map(is_overdue).collect()
+        let (waiting, isolated) = (self.waiting.len(), self.isolated.len());
+        assert!(waiting == isolated, "{waiting} of {isolated} isolated buckets wait");
+        let mut stages = Vec::new();
+        let mut next = self.waiting.first();
+        while let Some(&(Reverse(stage), ..)) = next {
+            let timeout = timeout(stage);
+            let is_overdue = |(of, since, _): &&(Reverse<usize>, Duration, Rank)| {
+                *of == Reverse(stage) && now.saturating_sub(*since) > timeout
+            };
+            let first = (Reverse(stage), Duration::ZERO, (Reverse(usize::MAX), 0, BucketId(0)));
+            let overdue = self.waiting.range(first..).take_while(is_overdue).take(most);
+            stages.extend(overdue.map(|_| stage));
+            let last = (Reverse(stage), Duration::MAX, (Reverse(0), u32::MAX, BucketId(u32::MAX)));
+            next = self.waiting.range((Bound::Excluded(last), Bound::Unbounded)).next();
+        }
+        stages
     }
 }
 
