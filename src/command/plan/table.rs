@@ -68,13 +68,12 @@ fn by_stage(plan: &PlanRecord) -> Vec<String> {
 /// Returns a line on the outputs that workers need from each other, if there are any.
 fn transfers(forecast: TransferForecast) -> Option<String> {
     let TransferForecast { transfers, bytes, recomputed_tasks, .. } = forecast;
-    (transfers + recomputed_tasks > 0).then(|| {
-        format!(
-            "workers transfer the outputs of {transfers} tasks ({:.0} MB), and execute {recomputed_tasks} again, which is \
-             faster",
-            bytes as f64 / 1e6
-        )
-    })
+    let moved = format!("workers transfer the outputs of {transfers} tasks ({:.0} MB)", bytes as f64 / 1e6);
+    match (transfers, recomputed_tasks) {
+        (0, 0) => None,
+        (_, 0) => Some(moved),
+        (_, again) => Some(format!("{moved}, and execute {again} tasks again, which is faster")),
+    }
 }
 
 /// Returns the memory that a worker needs if the plan was made for a memory limit. Otherwise returns the predicted peak

@@ -20,7 +20,8 @@ impl Manager {
     pub(super) fn reserve_isolation_workers(&mut self) {
         let mut overdue: Vec<(PlanId, usize)> = Vec::new();
         for (id, study) in &mut self.studies {
-            overdue.extend(study.overdue(self.now, MAX_AT_ONCE, BEHIND).into_iter().map(|stage| (*id, stage)));
+            overdue
+                .extend(study.overdue(self.now, MAX_AT_ONCE, BEHIND).into_iter().map(|stage| (*id, stage)));
         }
         if overdue.is_empty() && self.reserved.is_empty() {
             return;
