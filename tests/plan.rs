@@ -114,6 +114,7 @@ fn plan_document_has_the_documented_fields() {
         "min_bucket_cost",
         "predicted_makespan_seconds",
         "lower_bound_seconds",
+        "transfers",
         "predicted_peak_bytes",
         "planning_seconds",
     ] {
@@ -144,6 +145,27 @@ fn plan_document_has_the_documented_fields() {
             && seconds("lower_bound_seconds") > 0.0
     );
     assert!(seconds("max_bucket_cost") >= seconds("min_bucket_cost"));
+}
+
+/// Workers transfer outputs over a fast network, and run the tasks again where it is slow. Neither happens in one process.
+#[test]
+fn bandwidth_decides_between_transfers_and_repeated_tasks() {
+    let study = Study::of_tissue(256);
+    let predicted = |options: &[&str]| {
+        let plan = plans(study.folder(), &[&["study.toml", "--workers", "4"], options].concat()).remove(0);
+        ["transfers", "bytes", "recomputed_tasks"]
+            .map(|name| plan["transfers"][name].as_u64().expect("a number"))
+    };
+    assert_eq!(predicted(&[]), [0, 0, 0]);
+    let [transfers, bytes, again] = predicted(&["--bandwidth", "1GB"]);
+    assert!(transfers > 0 && bytes >= 256 * 256 * transfers && again == 0, "{transfers} {bytes} {again}");
+    let [transfers, bytes, again] = predicted(&["--bandwidth", "100kB"]);
+    assert!(transfers == 0 && bytes == 0 && again > 0, "{transfers} {bytes} {again}");
+    // Nothing is shared between the buckets of trees.
+    assert_eq!(predicted(&["--bandwidth", "1GB", "--reuse", "tree"]), [0, 0, 0]);
+    let refused = pleach(study.folder(), &["plan", "study.toml", "--bandwidth", "fast"]);
+    assert_eq!(refused.code, 2, "{refused:?}");
+    assert!(refused.stderr.contains("--bandwidth"), "{refused:?}");
 }
 
 #[test]

@@ -1,8 +1,11 @@
 //! Consecutive plans on one engine: retained and dropped results.
 
+#[path = "support/costly.rs"]
+mod costly;
 #[path = "support/toy.rs"]
 mod toy;
 
+use costly::Costly;
 use parking_lot::Mutex;
 use pleach_actors::embedded::{EmbeddedEngine, EngineConfig, PlanOutcome, PlanRun};
 use pleach_actors::storage::Source;
@@ -20,43 +23,6 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 use toy::{Input, Watch, expected, input_key, plan, registry};
-
-/// The toy operation with a predicted cost that makes a lookup worthwhile.
-struct Costly(Arc<dyn Operation>);
-
-impl Operation for Costly {
-    fn name(&self) -> &'static str {
-        self.0.name()
-    }
-
-    fn version(&self) -> u32 {
-        self.0.version()
-    }
-
-    fn arguments(&self) -> &[Argument] {
-        self.0.arguments()
-    }
-
-    fn inputs(&self) -> &[Port] {
-        self.0.inputs()
-    }
-
-    fn outputs(&self) -> &[Port] {
-        self.0.outputs()
-    }
-
-    fn cost_seconds(&self, _: u64) -> f64 {
-        1.0
-    }
-
-    fn memory_bytes(&self, pixels: u64) -> u64 {
-        self.0.memory_bytes(pixels)
-    }
-
-    fn run(&self, inputs: &[&DataRegion], arguments: &[Value]) -> Result<Vec<DataRegion>, OperationError> {
-        self.0.run(inputs, arguments)
-    }
-}
 
 const SETS: [(usize, [i64; 5]); 3] = [(0, [1, 2, 3, 4, 5]), (0, [1, 2, 4, 4, 5]), (1, [1, 2, 3, 4, 5])];
 

@@ -5,6 +5,8 @@
 #[expect(dead_code, reason = "other tests need more of it")]
 #[path = "support/cluster.rs"]
 mod cluster;
+#[path = "support/costly.rs"]
+mod costly;
 #[path = "support/faulty.rs"]
 mod faulty;
 #[path = "support/outcome.rs"]

@@ -3,6 +3,8 @@
 #[expect(dead_code, reason = "other tests need more of it")]
 #[path = "support/cluster.rs"]
 mod cluster;
+#[path = "support/costly.rs"]
+mod costly;
 #[expect(dead_code, reason = "other tests look at the directory")]
 #[path = "support/sharing_worker.rs"]
 mod sharing_worker;

@@ -52,7 +52,7 @@ impl StageActor {
         };
         let seconds = |node: NodeId| self.predict(&self.run.request(&self.stage, node));
         let mut again = self.run.cheaper_again(call.node, place, seconds);
-        // Once for each task: a prediction that is too low must not repeat it for ever.
+        // Once for each task: a prediction that is too low must not repeat it without end.
         again.retain(|node| !self.recomputed.contains(node));
         again
     }

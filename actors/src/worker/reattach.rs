@@ -39,7 +39,7 @@ impl WorkerActor {
         let was_open = self.connection.close();
         self.report_unreplicated(ctx);
         if self.connection.has_lost_report() {
-            // As where the link is open (`handle_sent`): a reattachment would claim the instance for ever.
+            // As where the link is open (`handle_sent`): each reattachment would claim the instance.
             return ctx.stop();
         }
         match &self.setup.remote {

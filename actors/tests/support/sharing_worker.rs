@@ -1,6 +1,7 @@
 //! Worker process of a cluster, as an actor with an exchange and one slot, that runs the toy operation.
 
 use crate::cluster::Cluster;
+use crate::costly::Costly;
 use crate::toy::{Input, Watch, input_key, registry};
 use crate::worker;
 use actix::prelude::*;
@@ -14,49 +15,12 @@ use pleach_actors::worker::{
 };
 use pleach_cache::PriorResults;
 use pleach_dispatch::message::InputFile;
-use pleach_regions::{DataRegion, RamTier};
-use pleach_workflow::{Argument, Operation, OperationError, Port, Registry, Value};
+use pleach_regions::RamTier;
+use pleach_workflow::{Operation, Registry};
 use std::collections::HashMap;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
-
-/// The toy operation, declared to cost more than a look-up.
-struct Costly(Arc<dyn Operation>);
-
-impl Operation for Costly {
-    fn name(&self) -> &'static str {
-        self.0.name()
-    }
-
-    fn version(&self) -> u32 {
-        self.0.version()
-    }
-
-    fn arguments(&self) -> &[Argument] {
-        self.0.arguments()
-    }
-
-    fn inputs(&self) -> &[Port] {
-        self.0.inputs()
-    }
-
-    fn outputs(&self) -> &[Port] {
-        self.0.outputs()
-    }
-
-    fn cost_seconds(&self, _: u64) -> f64 {
-        1.0
-    }
-
-    fn memory_bytes(&self, pixels: u64) -> u64 {
-        self.0.memory_bytes(pixels)
-    }
-
-    fn run(&self, inputs: &[&DataRegion], arguments: &[Value]) -> Result<Vec<DataRegion>, OperationError> {
-        self.0.run(inputs, arguments)
-    }
-}
 
 struct NoFiles;
 
@@ -86,7 +50,7 @@ impl Worker {
         let folder = tempfile::tempdir().expect("a folder");
         let (ask, asks) = unbounded_channel();
         let files = Arc::new(InputFileStore::open(folder.path().join("inputs"), ask).expect("a folder"));
-        let (events, told) = unbounded_channel();
+        let (events, received) = unbounded_channel();
         let remote = RemoteSetup {
             incarnation,
             exchange: exchange.clone(),
@@ -117,7 +81,7 @@ impl Worker {
             peak_bytes: Arc::default(),
             remote: Some(remote),
         });
-        Self { actor: actor.start(), exchange, ram, watch, _rest: (told, folder) }
+        Self { actor: actor.start(), exchange, ram, watch, _rest: (received, folder) }
     }
 
     pub(crate) async fn directory(&self) -> DirectoryMetrics {

@@ -24,8 +24,8 @@ pub enum OutputPlace {
 }
 
 impl BucketExecution {
-    /// Returns the tasks to run again before `reader`, because that is faster than to transfer their outputs. `place` tells
-    /// where an output is, `seconds` how long a task takes.
+    /// Returns the tasks to run again before `reader`, because that is faster than to transfer their outputs. `place`
+    /// returns the place of an output, `seconds` the predicted time of a task.
     pub fn cheaper_again(
         &self,
         reader: NodeId,

@@ -1,4 +1,4 @@
-//! Measured links to other workers: what a transfer takes, from those before.
+//! Measured links to other workers: predicted seconds of a transfer, from past transfers.
 
 use pleach_reuse::TransferCost;
 use std::collections::HashMap;

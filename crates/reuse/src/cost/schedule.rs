@@ -1,7 +1,7 @@
 //! Makespan of a plan on a number of workers: list scheduling of its buckets, and its lower bound.
 //!
 //! The prediction assumes that a worker runs one bucket at a time, costs are exact, and workers neither join nor leave. The
-//! caller decides what transfers cost.
+//! caller adds the cost of transfers.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::{BinaryHeap, VecDeque};
