@@ -141,3 +141,20 @@ fn bucket_before_its_end_returns_half_at_once() {
     worker.handle_steal_request(LeaseId(0), Duration::ZERO);
     assert_eq!(effects(&mut worker), [Effect::ShareHalf { lease: LeaseId(0) }]);
 }
+
+/// A worker with free slots that it cannot use, for lack of memory or of active paths, gives instances as a busy one does.
+#[test]
+fn spare_instances_are_returned_where_no_further_task_can_start() {
+    let mut worker = Worker::new(2, MemoryBudget::UNLIMITED).with_tail(40);
+    worker.handle_study(PlanId::first_round(0), 1, 0);
+    effects(&mut worker);
+    let limited = |heard| BucketDemand { next: None, ready: 0, ..demand(heard, 5) };
+    let is_share = |effect: &Effect| matches!(effect, Effect::ShareSpare { lease: LeaseId(0), .. });
+    assign(&mut worker, 0, demand(0, 5));
+    assert!(effects(&mut worker).contains(&grant(0, 0)));
+    // The next demand may have a task for the free slot.
+    worker.handle_steal_request(LeaseId(0), SECOND);
+    assert!(!effects(&mut worker).iter().any(is_share));
+    worker.handle_demand(LeaseId(0), limited(1));
+    assert!(effects(&mut worker).iter().any(is_share));
+}
