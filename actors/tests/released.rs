@@ -1,4 +1,5 @@
-//! A region that the manager releases before the worker has stored it: another worker had the same instance and was first.
+//! A worker whose manager is ahead of it: it releases a region before the worker has stored it, or ends a study before it
+//! has acknowledged the reports.
 
 #[expect(dead_code, reason = "other tests need more of it")]
 #[path = "support/cluster.rs"]
@@ -56,42 +57,61 @@ fn bucket() -> BucketWork {
     }
 }
 
+/// Begins the study on a connected worker and gives it the bucket.
+fn begin(manager: &MemoryEnd) {
+    say(manager, &ToWorker::Welcome { manager: 7 });
+    say(
+        manager,
+        &ToWorker::StartStudy {
+            study: STUDY,
+            stages: vec![toy::stage("a", 2, InputOrigin::Input(0))],
+            min_bytes: 0,
+            durable: Durability::default(),
+            retains_results: false,
+            name: String::new(),
+            user: String::new(),
+        },
+    );
+    let (lease, work) = (LeaseId(1), bucket());
+    let (inputs, peers) = (Vec::new(), Vec::new());
+    say(manager, &ToWorker::Assign { study: STUDY, lease, work, later: false, inputs, peers });
+}
+
+/// Connects a worker to a manager that the test plays. Returns the manager's end.
+fn connect(worker: &Worker) -> MemoryEnd {
+    let (manager, near) = pair();
+    worker.actor.do_send(LinkUp { link: Box::new(near.link), incoming: near.incoming });
+    manager
+}
+
+async fn heard(manager: &mut MemoryEnd) -> ToManager {
+    let frame = soon(manager.incoming.recv()).await.expect("the link is there");
+    codec::decode(&frame).expect("a message")
+}
+
+/// Waits for the report of the bucket's instance.
+async fn report(manager: &mut MemoryEnd) {
+    loop {
+        if let ToManager::Reports { reports, .. } = heard(manager).await {
+            assert!(matches!(
+                reports[..],
+                [Report { instance: InstanceId(0), end: ReportedEnd::Done { .. }, .. }]
+            ));
+            return;
+        }
+    }
+}
+
 #[test]
 fn output_of_an_instance_that_another_worker_finished_first_is_not_kept() {
     let cluster = Cluster::new(patient());
     System::new().block_on(async {
         let worker = Worker::start(&cluster, "w1", 1);
-        let (mut manager, near) = pair();
-        worker.actor.do_send(LinkUp { link: Box::new(near.link), incoming: near.incoming });
-        say(&manager, &ToWorker::Welcome { manager: 7 });
-        say(
-            &manager,
-            &ToWorker::StartStudy {
-                study: STUDY,
-                stages: vec![toy::stage("a", 2, InputOrigin::Input(0))],
-                min_bytes: 0,
-                durable: Durability::default(),
-                retains_results: false,
-                name: String::new(),
-                user: String::new(),
-            },
-        );
-        let (lease, work) = (LeaseId(1), bucket());
-        let (inputs, peers) = (Vec::new(), Vec::new());
-        say(&manager, &ToWorker::Assign { study: STUDY, lease, work, later: false, inputs, peers });
+        let mut manager = connect(&worker);
+        begin(&manager);
         // No task has run yet: the worker handles messages that have arrived before it grants a slot.
         say(&manager, &ToWorker::Release { keys: vec![OUTPUT] });
-        loop {
-            let frame = soon(manager.incoming.recv()).await.expect("the link is there");
-            let message = codec::decode(&frame).expect("a message");
-            if let ToManager::Reports { reports, .. } = message {
-                assert!(matches!(
-                    reports[..],
-                    [Report { instance: InstanceId(0), end: ReportedEnd::Done { .. }, .. }]
-                ));
-                break;
-            }
-        }
+        report(&mut manager).await;
         assert_eq!(worker.watch.runs.load(Ordering::SeqCst), 2);
         // The output was stored before the report. The bucket is over now.
         soon(async {
@@ -100,5 +120,35 @@ fn output_of_an_instance_that_another_worker_finished_first_is_not_kept() {
             }
         })
         .await;
+    });
+}
+
+#[test]
+fn worker_says_whether_it_still_has_a_study_whose_reports_it_repeats() {
+    let cluster = Cluster::new(patient());
+    System::new().block_on(async {
+        let worker = Worker::start(&cluster, "w1", 1);
+        let mut manager = connect(&worker);
+        begin(&manager);
+        report(&mut manager).await;
+        // The link breaks before the manager acknowledges the report, once with the study and once after its end.
+        for introduced in [true, false] {
+            if !introduced {
+                say(&manager, &ToWorker::StudyFinished { study: STUDY });
+            }
+            let MemoryEnd { link, mut incoming } = manager;
+            drop(link);
+            // The worker closes its own end once it has noticed.
+            while soon(incoming.recv()).await.is_some() {}
+            manager = connect(&worker);
+            let ToManager::Join { before: Some(before), .. } = heard(&mut manager).await else {
+                panic!("the first message is a join");
+            };
+            let leases = vec![(LeaseId(1), vec![InstanceId(0)])];
+            let claimed = before.studies.first().map(|had| (had.study, had.introduced, had.leases.clone()));
+            assert_eq!(claimed, Some((STUDY, introduced, leases)));
+            report(&mut manager).await;
+            say(&manager, &ToWorker::Welcome { manager: 7 });
+        }
     });
 }

@@ -22,7 +22,7 @@ use pleach_cache::PriorResults;
 use pleach_dispatch::cost_model::CostModel;
 use pleach_dispatch::manager::Manager;
 use pleach_dispatch::message::{
-    ReattachState, Report, ReportedEnd, TaskOutcome, TaskProvenance, TaskReport, ToManager, ToWorker,
+    ReattachState, Report, ReportedEnd, StudyReattach, TaskOutcome, TaskProvenance, TaskReport, ToManager, ToWorker,
 };
 use pleach_dispatch::plan::BucketPlan;
 use pleach_dispatch::study::{Replanner, Study, StudyOutcome, StudySnapshot};
@@ -448,6 +448,41 @@ fn reattached_worker_drops_studies_finished_meanwhile() {
             );
         }
     });
+}
+
+#[test]
+fn reattached_worker_without_the_study_gets_it_again() {
+    for introduced in [true, false] {
+        System::new().block_on(async {
+            let manager = ManagerActor::for_service(service()).start();
+            let (done, _outcome) = oneshot::channel();
+            let study = PlanId::first_round(1);
+            manager.send(StartPlan { id: study, study: replanned_study(OneByOne(Arc::default()), done) }).await.unwrap();
+            let (near, mut far) = pair();
+            manager.do_send(Connect {
+                link: Box::new(near.link),
+                incoming: near.incoming,
+                newcomer: PendingWorker::local(),
+            });
+            let leases = vec![(LeaseId(9), vec![InstanceId(0)])];
+            let had = StudyReattach { study, introduced, leases, regions: Vec::new() };
+            let before = ReattachState { manager: 7, studies: vec![had], retained_studies: Vec::new() };
+            let join = ToManager::Join { slots: 1, incarnation: 1, exchange_port: None, before: Some(before) };
+            far.link.send(codec::encode(&join).unwrap()).unwrap();
+            far.link.send(codec::encode(&ToManager::Request { buckets: 1, after: None }).unwrap()).unwrap();
+            assert!(matches!(said(&mut far.incoming).await, ToWorker::Welcome { manager: 7 }));
+            let kept = said(&mut far.incoming).await;
+            assert!(
+                matches!(&kept, ToWorker::ResumeLease { lease: LeaseId(9), instances, .. } if instances[..] == [InstanceId(0)])
+            );
+            if !introduced {
+                let first = said(&mut far.incoming).await;
+                assert!(matches!(first, ToWorker::StartStudy { study: begun, .. } if begun == study), "{first:?}");
+            }
+            let grant = said(&mut far.incoming).await;
+            assert!(matches!(grant, ToWorker::Assign { .. }), "{grant:?}");
+        });
+    }
 }
 
 proptest! {

@@ -149,6 +149,10 @@ impl ManagerActor {
             let study = had.study;
             // Looked up first: the reports below may complete the study, whose end is then sent as an effect.
             let is_known = self.core.study(study).is_some();
+            // Otherwise its first grant introduces the study again.
+            if had.introduced {
+                self.core.handle_introduced(worker, study);
+            }
             // Regions before leases: an instance with all its outputs stored is done and needs no lease.
             let needless = self.core.handle_holds(worker, study, &had.regions);
             if !needless.is_empty() {

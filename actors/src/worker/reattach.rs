@@ -81,7 +81,10 @@ impl WorkerActor {
     /// Returns the leases and the held regions of each study, for the manager to resume.
     fn reattached_studies(&self) -> Vec<StudyReattach> {
         let mut studies: BTreeMap<PlanId, StudyReattach> = BTreeMap::new();
-        let empty = |study| StudyReattach { study, leases: Vec::new(), regions: Vec::new() };
+        let empty = |study| {
+            let introduced = self.studies.contains(study);
+            StudyReattach { study, introduced, leases: Vec::new(), regions: Vec::new() }
+        };
         for (lease, study, instances) in self.leases.iter() {
             let study = studies.entry(study).or_insert_with(|| empty(study));
             study.leases.push((lease, instances.iter().copied().collect()));

@@ -195,6 +195,9 @@ pub struct ReattachState {
 pub struct StudyReattach {
     /// The study.
     pub study: PlanId,
+    /// Whether the worker still has the facts of [`ToWorker::StartStudy`]. It dropped them if the earlier manager ended the
+    /// study before the reports of these leases were on its disk.
+    pub introduced: bool,
     /// Leases, with the instances that are running or unacknowledged.
     pub leases: Vec<(LeaseId, Vec<InstanceId>)>,
     /// Regions in its storage.

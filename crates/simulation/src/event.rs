@@ -299,9 +299,11 @@ impl Event {
             Self::Copied { worker, study, key } => manager.handle_region_fetched(*worker, *study, *key),
             Self::Leave { worker, lost } => manager.handle_leave(*worker, *lost),
             Self::Adopt { worker, study, lease, instances } => {
+                manager.handle_introduced(*worker, *study);
                 return ManagerReply::Kept(manager.handle_adopt(*worker, *study, *lease, instances));
             }
             Self::Holds { worker, study, keys } => {
+                manager.handle_introduced(*worker, *study);
                 return ManagerReply::Needless(manager.handle_holds(*worker, *study, keys));
             }
             Self::LeaseEnd { worker, at_us } => {

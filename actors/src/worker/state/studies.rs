@@ -55,6 +55,11 @@ impl RunningStudies {
         self.study_of.iter().filter(|(_, of)| **of == study).map(|(key, _)| *key).collect()
     }
 
+    /// Returns whether the study runs.
+    pub(crate) fn contains(&self, study: PlanId) -> bool {
+        self.studies.contains_key(&study)
+    }
+
     /// Returns whether no study runs.
     pub(crate) fn is_empty(&self) -> bool {
         self.studies.is_empty()

@@ -31,8 +31,6 @@ impl Manager {
         let is_there = self.members.contains(worker);
         let Some(study) = self.studies.get_mut(&id).filter(|_| is_there) else { return BTreeSet::new() };
         let kept = study.handle_reattached_lease(worker, lease, instances, now);
-        // Before `follow`: a study that completes now announces its end only to introduced workers.
-        self.mark_introduced(worker, id);
         self.follow(id);
         self.schedule();
         kept
@@ -43,15 +41,14 @@ impl Manager {
         let is_there = self.members.contains(worker);
         let Some(study) = self.studies.get_mut(&id).filter(|_| is_there) else { return keys.to_vec() };
         let needless = study.handle_reported_regions(worker, keys);
-        // Before `follow`, as for leases.
-        self.mark_introduced(worker, id);
         self.follow(id);
         self.schedule();
         needless
     }
 
-    /// Records that the worker has the facts of the study from an earlier connection.
-    fn mark_introduced(&mut self, worker: WorkerId, id: PlanId) {
+    /// Records that the worker has the facts of the study from an earlier connection. Comes before its leases and regions:
+    /// a study that these complete announces its end only to introduced workers.
+    pub fn handle_introduced(&mut self, worker: WorkerId, id: PlanId) {
         if let Some(suited) = self.members.get_mut(worker).and_then(|member| member.studies.get_mut(&id)) {
             suited.introduced = true;
         }
