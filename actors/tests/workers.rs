@@ -485,6 +485,38 @@ fn reattached_worker_without_the_study_gets_it_again() {
     }
 }
 
+#[test]
+fn sync_is_acknowledged_after_the_grants_of_earlier_requests() {
+    System::new().block_on(async {
+        let manager = ManagerActor::for_service(service()).start();
+        let (done, _outcome) = oneshot::channel();
+        // Three times as many instances as the manager grants before it handles other messages.
+        let sets: Sets = (0..6 * 1024).map(|n| (0, [n, 0, 0, 1, 2])).collect();
+        let study = StudyRequest {
+            study: Study::new(plan(&sets, 1024)).expect("a valid plan"),
+            inputs: HashMap::new(),
+            observer: Box::new(|_| {}),
+            replanner: None,
+            retains_results: false,
+            label: None,
+            done,
+        };
+        manager.send(StartPlan { id: PlanId::first_round(1), study }).await.unwrap();
+        let mut worker = idler(&manager, 6);
+        for message in [ToManager::Request { buckets: 6, after: None }, ToManager::Sync { call: 3 }] {
+            worker.link.send(codec::encode(&message).unwrap()).unwrap();
+        }
+        let mut granted = 0;
+        loop {
+            match said(&mut worker.incoming).await {
+                ToWorker::Assign { work, .. } => granted += work.instances.len(),
+                ToWorker::SyncAck { call } => break assert_eq!((call, granted), (3, 6 * 1024)),
+                _ => {}
+            }
+        }
+    });
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 

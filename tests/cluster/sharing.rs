@@ -33,18 +33,29 @@ fn finished(cluster: &Cluster<'_>, id: &str) -> (String, u64, u64) {
     (responses, number("/tasks_executed"), number("/tasks_reused/peer"))
 }
 
+/// Returns the transfers between workers that the plan of a cluster's first study predicts.
+fn planned_transfers(cluster: &Cluster<'_>) -> u64 {
+    let plan = fs::read_to_string(cluster.path("out-1/plan.json")).expect("a plan");
+    let plan: serde_json::Value = serde_json::from_str(&plan).expect("JSON");
+    plan["transfers"]["transfers"].as_u64().expect("a number")
+}
+
 #[test]
 fn four_workers_execute_hardly_more_tasks_than_one() {
     let study = study(10, 192);
     for reuse in ["dataflow", "value"] {
-        let (alone, tasks_alone, from_peers) = executed(&Cluster::of(&study, 1), &["--reuse", reuse]);
-        assert_eq!(from_peers, 0);
+        let one = Cluster::of(&study, 1);
+        let (alone, tasks_alone, from_peers) = executed(&one, &["--reuse", reuse]);
+        assert_eq!((from_peers, planned_transfers(&one)), (0, 0));
+        drop(one);
         let cluster = Cluster::of(&study, 4);
         let (shared, tasks, from_peers) = executed(&cluster, &["--reuse", reuse]);
         assert_eq!(shared, alone, "{reuse}");
         // Without the directory it is 1.2 times as many (value). Claims that wait for memory or a lost message cost a few.
         assert!(tasks * 100 <= tasks_alone * 108, "{reuse}: {tasks} tasks, {tasks_alone} on one worker");
         assert!(from_peers > 0, "{reuse}: no result came from another worker");
+        // The manager's plan predicted it for the workers that it had.
+        assert!(planned_transfers(&cluster) > 0, "{reuse}");
         cluster.nothing_is_left();
     }
 }

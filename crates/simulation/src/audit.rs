@@ -25,9 +25,11 @@ use study::{Fate, StudyModel};
 use thiserror::Error;
 use throughput::ThroughputModel;
 
-/// Crash counts: the manager isolates an instance from [`SUSPECTED_AFTER`], and fails it at the crash limit.
+/// Crash counts: the manager isolates an instance from [`SUSPECTED_AFTER`], in groups of a [`GROUPS`]th of the smallest lost
+/// lease, and fails it after [`GIVEN_UP_AFTER`] crashes alone.
 const SUSPECTED_AFTER: u32 = 2;
-const GIVEN_UP_AFTER: u32 = 5;
+const GROUPS: usize = 16;
+const GIVEN_UP_AFTER: u32 = 3;
 
 /// Number of missing-input reports of an instance that makes the manager fail it.
 const MAX_LACKED: u32 = 10;
@@ -294,7 +296,7 @@ impl Audit {
                 let is_free = model.leased(*instance).next().is_none();
                 require(is_open && is_free, "instance failed that is leased or not open", happened)?;
                 let lacked = model.lacked.get(instance).is_some_and(|times| *times >= MAX_LACKED);
-                let kills = model.losses.get(instance).is_some_and(|lost| *lost >= GIVEN_UP_AFTER);
+                let kills = model.losses.get(instance).is_some_and(|lost| lost.alone >= GIVEN_UP_AFTER);
                 let itself = match (event, cause.at.as_str()) {
                     (Event::Failed { instance: failed, .. }, "t1") => failed == instance,
                     (Event::Lacking { .. }, "input") => lacked,

@@ -26,7 +26,7 @@ impl Queue {
     }
 
     /// Returns the workers that take any bucket.
-    pub(super) fn any(&self) -> impl Iterator<Item = WorkerId> {
+    pub(super) fn any(&self) -> impl DoubleEndedIterator<Item = WorkerId> {
         self.any.iter().copied()
     }
 

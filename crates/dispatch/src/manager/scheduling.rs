@@ -21,7 +21,7 @@ impl Manager {
                 break;
             }
             self.release_isolation_workers();
-            if !self.serve_any() && !self.serve_later() {
+            if !self.serve_isolated() && !self.serve_any() && !self.serve_later() {
                 break;
             }
         }
@@ -38,6 +38,25 @@ impl Manager {
     /// Continues the grants of the last event.
     pub fn handle_grants(&mut self) {
         self.schedule();
+    }
+
+    /// Grants an isolated bucket to the empty worker with the latest request. One that has waited for long may have been
+    /// lost unnoticed, which would count against the suspects.
+    fn serve_isolated(&mut self) -> bool {
+        if !self.studies.values().any(Study::has_ready_isolated) {
+            return false;
+        }
+        let empty = self.queue.any().rev().filter(|worker| self.leases_of(*worker) == 0);
+        let mut chosen = empty.filter_map(|worker| Some((worker, self.choose(worker, None)?)));
+        let is_isolated =
+            |(_, (id, bucket)): &(_, (PlanId, BucketId))| self.studies[id].is_isolated(*bucket);
+        let found = chosen.find(is_isolated);
+        drop(chosen);
+        let Some((worker, (study, bucket))) = found else { return false };
+        if self.answer_request(worker) {
+            self.grant(worker, study, bucket, false);
+        }
+        true
     }
 
     fn serve_any(&mut self) -> bool {

@@ -131,7 +131,9 @@ impl Study {
         let waited = now.saturating_sub(self.instances.bucket(bucket).ready_since());
         // Stored in the lease: if the worker cannot fetch an input, exactly these holders are dropped.
         let sent_locations = work.elsewhere.clone();
-        self.leases.grant(lease, Lease::new(worker, open, sent_locations, now).after(waited));
+        let isolated = self.instances.bucket(bucket).is_isolated();
+        let granted = Lease::new(worker, open, sent_locations, now).after(waited).isolated(isolated);
+        self.leases.grant(lease, granted);
         debug_assert!(!self.instances.is_ready(bucket), "{bucket} is ready, and granted under {lease}");
         Some(work)
     }

@@ -1,19 +1,23 @@
 //! Isolation of instances that crash workers.
 //!
 //! A worker may be lost for any reason. An instance that was on several lost workers is a suspect and runs on
-//! an otherwise empty worker. A crash there takes no other lease with it, and no other instance can cause it.
-//! If such workers crash as well, the suspect fails. All other instances continue.
+//! an otherwise empty worker, together with some of the instances that were lost with it. A crash there takes no other lease
+//! with it, and one of these few is its cause, so each of them runs in a smaller group next. If workers crash that run a
+//! suspect alone, the suspect fails. All other instances continue.
 
+use super::state::Lease;
 use super::{StragglerPolicy, Study};
 use crate::{BucketId, InstanceId, WorkerId};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 impl Study {
-    /// Gives each suspect among instances without a lease a bucket of its own, or fails it once it has reached the crash
-    /// limit.
+    /// Moves suspects among instances without a lease into isolated buckets, in groups of those that shared a bucket, or fails
+    /// them once they have reached the crash limit.
     pub(super) fn isolate_or_fail(&mut self, instances: &BTreeSet<InstanceId>) {
+        let mut suspects: BTreeMap<BucketId, Vec<InstanceId>> = BTreeMap::new();
         for &id in instances {
+            // An instance may have failed with one before it.
             if !self.failures.is_suspected(id) || !self.instances.state(id).is_unstarted() {
                 continue;
             }
@@ -21,16 +25,38 @@ impl Study {
                 self.fail(id, id, &cause);
                 continue;
             }
-            let old = self.instances.bucket_of(id);
-            if self.instances.bucket(old).is_isolated() {
-                continue;
-            }
-            self.unqueue(old);
-            let bucket = self.regroup(BTreeSet::from([id]));
-            self.queue_if_ready(old);
+            suspects.entry(self.instances.bucket_of(id)).or_default().push(id);
+        }
+        for (old, suspects) in suspects {
+            self.isolate(old, &suspects);
+        }
+    }
+
+    /// Moves suspects from their bucket into isolated ones, unless it is isolated and small enough.
+    fn isolate(&mut self, old: BucketId, suspects: &[InstanceId]) {
+        let is_open = |id: &&InstanceId| self.instances.state(**id).is_unstarted();
+        let suspects: Vec<InstanceId> = suspects.iter().filter(is_open).copied().collect();
+        let most = suspects.iter().map(|id| self.failures.group_limit(*id)).min().unwrap_or(usize::MAX);
+        let bucket = self.instances.bucket(old);
+        if suspects.is_empty() || bucket.is_isolated() && bucket.open().len() <= most {
+            return;
+        }
+        self.unqueue(old);
+        for group in suspects.chunks(most) {
+            let new = self.regroup(group.iter().copied().collect());
             // Before it is queued: isolation decides which workers it is queued for.
-            self.set_isolated(bucket, true);
-            self.queue_if_ready(bucket);
+            self.set_isolated(new, true);
+            self.queue_if_ready(new);
+        }
+        self.end_isolation(old);
+        self.queue_if_ready(old);
+    }
+
+    /// Ends the isolation of a bucket without a suspect.
+    fn end_isolation(&mut self, bucket: BucketId) {
+        let now = self.instances.bucket(bucket);
+        if now.is_isolated() && !now.open().iter().any(|id| self.failures.is_suspected(*id)) {
+            self.set_isolated(bucket, false);
         }
     }
 
@@ -38,6 +64,11 @@ impl Study {
     fn set_isolated(&mut self, bucket: BucketId, isolated: bool) {
         assert!(!self.ready.contains(bucket), "{bucket} is queued while its isolation changes");
         self.instances.set_isolated(bucket, isolated);
+    }
+
+    /// Returns whether a bucket needs an otherwise empty worker.
+    pub(crate) fn is_isolated(&self, bucket: BucketId) -> bool {
+        self.instances.bucket(bucket).is_isolated()
     }
 
     /// Returns whether any bucket waits for an otherwise empty worker.
@@ -56,34 +87,27 @@ impl Study {
     pub(super) fn clear(&mut self, instance: InstanceId) {
         if self.failures.clear_crashes(instance) {
             // Its bucket is leased, hence not queued.
-            self.set_isolated(self.instances.bucket_of(instance), false);
+            self.end_isolation(self.instances.bucket_of(instance));
         }
     }
 
     /// Takes back a crash of these instances: their worker has reattached, so they did not crash it.
     pub(super) fn retract_crash(&mut self, instances: &[InstanceId]) {
-        for &id in instances {
-            // The failures contain no unknown instance, so the message may name some.
-            if !self.failures.retract_crash(id) {
-                continue;
-            }
-            let bucket = self.instances.bucket_of(id);
+        // The failures contain no unknown instance, so the message may name some.
+        let cleared = instances.iter().filter(|id| self.failures.retract_crash(**id));
+        let buckets: BTreeSet<BucketId> = cleared.map(|id| self.instances.bucket_of(*id)).collect();
+        for bucket in buckets {
             if self.instances.bucket(bucket).is_isolated() {
                 self.unqueue(bucket);
-                self.set_isolated(bucket, false);
+                self.end_isolation(bucket);
                 self.queue_if_ready(bucket);
             }
         }
     }
 
-    /// Returns whether a worker has a suspect instance, so that it gets nothing else.
+    /// Returns whether a worker has a lease with a suspect, so that it gets nothing else.
     #[must_use]
     pub fn runs_isolated(&self, worker: WorkerId) -> bool {
-        // Fast path: most studies have no crashes.
-        if !self.failures.has_crashes() {
-            return false;
-        }
-        let leased = self.leases.of_worker(worker).flat_map(|lease| lease.open());
-        leased.into_iter().any(|id| self.failures.is_suspected(*id))
+        self.leases.of_worker(worker).any(Lease::is_isolated)
     }
 }

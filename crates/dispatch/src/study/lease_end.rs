@@ -57,7 +57,9 @@ impl Study {
         for returned in self.leases.remove_worker(worker) {
             if lost {
                 // Before `reclaim`, which isolates suspects.
-                returned.instances.iter().for_each(|id| self.failures.record_crash(*id));
+                let open = returned.instances.len();
+                returned.instances.iter().for_each(|id| self.failures.record_crash(*id, open));
+                returned.twin.iter().for_each(|twin| self.isolate_twin(*twin));
             }
             back.extend(self.reclaim(returned));
         }
@@ -65,6 +67,14 @@ impl Study {
         // Reopen first: instances that fail with their parents must not release regions that reopened ones read.
         self.reopen_lost(worker);
         self.fail_orphans(&back);
+    }
+
+    /// Isolates a lease whose twin was lost, if it has a suspect.
+    fn isolate_twin(&mut self, twin: LeaseId) {
+        let is_suspected = |id: &InstanceId| self.failures.is_suspected(*id);
+        if self.leases.get(twin).is_some_and(|lease| lease.open().iter().any(is_suspected)) {
+            self.leases.isolate(twin);
+        }
     }
 
     /// Returns all leases with their workers.

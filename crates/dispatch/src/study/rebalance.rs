@@ -49,13 +49,11 @@ impl Study {
             let silent = now.saturating_sub(lease.since());
             let stage = self.plan.instances.at(*first).stage;
             let is_late = usual.get(stage).copied().flatten().is_some_and(|usual| silent > usual);
-            let bucket = self.instances.bucket(self.instances.bucket_of(*first));
-            // A suspect is never granted twice, since it could crash two workers. Lazy, because few leases are late.
-            let is_isolated =
-                || bucket.is_isolated() || lease.open().iter().any(|id| self.failures.is_suspected(*id));
+            // A suspect is never granted twice, since it could crash two workers.
+            let is_isolated = lease.is_isolated();
             // Only the worker of the lease may have the outputs of a reopened parent.
             let lacks_input = || lease.open().iter().any(|id| self.unfinished_parents(*id) > 0);
-            if is_late && !is_isolated() && !lacks_input() {
+            if is_late && !is_isolated && !lacks_input() {
                 helpable.late.push((silent, id));
             }
         }

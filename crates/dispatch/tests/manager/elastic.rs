@@ -208,6 +208,60 @@ fn suspect_instance_runs_isolated_and_fails_at_crash_limit() {
     assert_eq!(done(&mut manager, good, 6, 2), ["finished 2", "complete"]);
 }
 
+/// Loses workers while they run one of `poison`, until the study is complete. Returns the instances of each lease, and those
+/// that failed.
+fn finish(manager: &mut Manager, poison: &[u32]) -> (Vec<Vec<u32>>, Vec<String>) {
+    let (mut leases, mut failed, mut worker) = (Vec::new(), Vec::new(), None);
+    while manager.study(STUDY).is_some() {
+        let at_work = *worker.get_or_insert_with(|| manager.handle_join(WorkerInfo::ANY));
+        let granted = ask(manager, at_work);
+        assert_eq!(granted.len(), 1, "{granted:?}");
+        // wN <- 1 2 3 under 4
+        let (_, granted) = granted[0].split_once(" <- ").expect("a grant");
+        let (granted, lease) = granted.split_once(" under ").expect("a lease");
+        let granted: Vec<u32> = granted.split(' ').map(|id| id.parse().expect("a number")).collect();
+        let lease: u64 = lease.parse().expect("a number");
+        leases.push(granted.clone());
+        if granted.iter().any(|id| poison.contains(id)) {
+            manager.handle_leave(at_work, true);
+            worker = None;
+            failed.extend(effects(manager).into_iter().filter(|line| line.starts_with("failed")));
+            continue;
+        }
+        granted.into_iter().for_each(|id| _ = done(manager, at_work, lease, id));
+    }
+    (leases, failed)
+}
+
+#[test]
+fn suspects_of_a_large_lease_run_in_groups() {
+    let all: Vec<u32> = (0..1000).collect();
+    // Two workers are lost by accident, each with all instances.
+    let (mut manager, _) = manager(alike(&[&all]), 0);
+    for _ in 0..2 {
+        let worker = manager.handle_join(WorkerInfo::ANY);
+        assert_eq!(ask(&mut manager, worker).len(), 1);
+        manager.handle_leave(worker, true);
+        assert_eq!(effects(&mut manager), NOTHING);
+    }
+    let (leases, failed) = finish(&mut manager, &[]);
+    assert_eq!((leases.len(), failed.len()), (16, 0), "a sixteenth at a time");
+    assert!(leases.iter().all(|lease| lease.len() <= 63));
+}
+
+#[test]
+fn poison_in_a_large_lease_is_found_in_few_crashes() {
+    let all: Vec<u32> = (0..1000).collect();
+    let (mut manager, _) = manager(alike(&[&all]), 0);
+    let (leases, failed) = finish(&mut manager, &[700]);
+    assert_eq!(failed, ["failed 700: worker"]);
+    let lost: Vec<usize> =
+        leases.iter().filter(|lease| lease.contains(&700)).map(Vec::len).collect();
+    assert_eq!(lost, [1000, 1000, 63, 4, 1, 1, 1], "groups of a sixteenth, then alone");
+    // All 16 groups of the whole, 16 of the group with it, and 4 of one.
+    assert_eq!(leases.len(), 2 + 16 + 16 + 4 + 2);
+}
+
 #[test]
 fn grant_skips_the_id_of_a_reattached_lease() {
     let (mut manager, workers) = manager(alike(&[&[0], &[1]]), 2);

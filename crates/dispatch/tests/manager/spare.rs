@@ -1,6 +1,6 @@
 //! Instances that workers have begun and return for others: the longest predicted path is granted first.
 
-use crate::elastic::{NOTHING, alike, ask, effects, manager, tick};
+use crate::elastic::{NOTHING, alike, ask, done, effects, manager, tick};
 use crate::plans::ids;
 use crate::solo::STUDY;
 use pleach_dispatch::manager::Manager;
@@ -71,6 +71,24 @@ fn only_instance_of_a_lease_moves_only_with_shared_results() {
     };
     assert_eq!(steals(shared(&[&[0]])), ["share w0 0"]);
     assert_eq!(steals(alike(&[&[0]])), NOTHING);
+}
+
+#[test]
+fn lease_of_one_instance_that_is_not_given_is_executed_twice() {
+    let (mut manager, workers) = manager(shared(&[&[0], &[1], &[2], &[3]]), 2);
+    assert_eq!(ask(&mut manager, workers[0]), ["w0 <- 0 under 0"]);
+    // The other worker executes all others, 1 s each.
+    for (lease, instance) in [(1, 2), (2, 3), (3, 1)] {
+        assert_eq!(ask(&mut manager, workers[1]), [format!("w1 <- {instance} under {lease}")]);
+        assert_eq!(tick(&mut manager, lease), NOTHING);
+        assert_eq!(done(&mut manager, workers[1], lease, instance), [format!("finished {instance}")]);
+    }
+    assert_eq!(ask(&mut manager, workers[1]), NOTHING);
+    assert_eq!(tick(&mut manager, 4), ["share w0 0"]);
+    // Its worker gives nothing and is asked again. 20 s are late, for instances of 1 s.
+    assert_eq!(returns(&mut manager, workers[0], 0, &[], 0), NOTHING);
+    assert_eq!(tick(&mut manager, 20), ["share w0 0", "w1 <- 0 under 4"]);
+    assert_eq!(done(&mut manager, workers[1], 4, 0), ["revoke w0 0", "finished 0", "complete"]);
 }
 
 #[test]

@@ -79,3 +79,17 @@ fn draining_reserved_worker_is_replaced() {
     assert_eq!(tick(&mut manager, 6), NOTHING);
     assert_eq!(ask(&mut manager, other), NOTHING);
 }
+
+#[test]
+fn suspect_goes_to_the_latest_request() {
+    let (mut manager, workers) = manager(alike(&[&[0]]), 4);
+    // Workers that wait take turns, and those that have waited longest are lost with the instance.
+    let first = ask(&mut manager, workers[0]);
+    assert_eq!(first, ["w0 <- 0 under 0"]);
+    workers[1..].iter().for_each(|worker| assert_eq!(ask(&mut manager, *worker), NOTHING));
+    manager.handle_leave(workers[0], true);
+    assert_eq!(effects(&mut manager), ["w1 <- 0 under 1"]);
+    manager.handle_leave(workers[1], true);
+    // A suspect now. The last worker has made its request last.
+    assert_eq!(effects(&mut manager), ["w3 <- 0 under 2"]);
+}

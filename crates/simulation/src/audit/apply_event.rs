@@ -182,7 +182,7 @@ fn leave(model: &mut StudyModel, worker: WorkerId, lost: bool) {
     for lease in leases {
         let Some(granted) = model.remove(lease) else { continue };
         if lost {
-            granted.open.iter().for_each(|id| *model.losses.entry(*id).or_default() += 1);
+            model.lose(&granted.open);
         }
     }
     model.drop_holder(worker);

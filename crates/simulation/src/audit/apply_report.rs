@@ -1,7 +1,7 @@
 //! Applies the reports of workers about leased instances to the audit's model.
 
 use super::study::{Fate, Granted, StudyModel};
-use super::{Audit, SUSPECTED_AFTER};
+use super::Audit;
 use crate::event::ManagerReply;
 use pleach_dispatch::{InstanceId, LeaseId, PlanId, WorkerId};
 use pleach_regions::RegionKey;
@@ -115,10 +115,11 @@ impl Audit {
         // A reattached worker was not crashed by its instances.
         for id in instances {
             if let Some(losses) = model.losses.get_mut(id) {
-                *losses = losses.saturating_sub(1);
+                losses.count = losses.count.saturating_sub(1);
+                losses.alone = losses.alone.saturating_sub(1);
             }
         }
-        let kills = |id: &InstanceId| model.losses.get(id).is_some_and(|losses| *losses >= SUSPECTED_AFTER);
+        let kills = |id: &InstanceId| model.is_suspected(*id);
         let is_open = |id: &InstanceId| model.fate(*id) == Some(Fate::Open) && !kills(id);
         let free = |id: &InstanceId| is_open(id) && model.leased(*id).next().is_none();
         let mut open: BTreeSet<InstanceId> = instances.iter().copied().filter(free).collect();

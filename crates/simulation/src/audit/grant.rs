@@ -1,7 +1,7 @@
 //! Checks of grants: the worker, the bucket, and the fairness to other studies.
 
 use super::study::{Fate, Granted, StudyModel};
-use super::{Audit, SUSPECTED_AFTER, Violation, WorkerModel, breach, require};
+use super::{Audit, GROUPS, SUSPECTED_AFTER, Violation, WorkerModel, breach, require};
 use crate::event::Event;
 use pleach_dispatch::manager::{Effect, Manager, WorkerInfo};
 use pleach_dispatch::message::BucketWork;
@@ -178,9 +178,11 @@ impl Audit {
             work,
         )?;
         let ids = open_instances(model, work)?;
-        let suspected =
-            ids.iter().any(|id| model.losses.get(id).is_some_and(|losses| *losses >= SUSPECTED_AFTER));
-        require(!suspected || (ids.len() == 1 && leases == 0), "suspect instance not isolated", work)?;
+        let suspects = ids.iter().filter(|id| model.is_suspected(**id));
+        let most = suspects.filter_map(|id| Some(model.losses.get(id)?.among.div_ceil(GROUPS))).min();
+        let suspected = most.is_some();
+        let is_isolated = most.is_none_or(|most| ids.len() <= most && leases == 0);
+        require(is_isolated, "suspect instance not isolated", work)?;
         // The manager looks for stragglers on ticks only. A repeated suspect instance could crash a second worker.
         let may_repeat = *event == Event::Tick && !suspected;
         let twin = repeated_lease(model, worker, &ids, may_repeat, work)?;
@@ -219,12 +221,7 @@ impl Audit {
     fn is_alone(&self, worker: WorkerId, but: Option<LeaseId>) -> bool {
         self.studies.values().any(|model| {
             model.leases.iter().filter(|(id, granted)| granted.worker == worker && Some(**id) != but).any(
-                |(_, granted)| {
-                    granted
-                        .open
-                        .iter()
-                        .any(|id| model.losses.get(id).is_some_and(|lost| *lost >= SUSPECTED_AFTER))
-                },
+                |(_, granted)| granted.open.iter().any(|id| model.is_suspected(*id)),
             )
         })
     }
@@ -234,7 +231,7 @@ impl Audit {
         self.workers.values().all(|model| {
             let facts = &model.facts;
             facts.operations.is_none() && facts.memory_bytes == u64::MAX && model.end.is_none()
-        }) && self.studies.values().all(|model| model.losses.values().all(|lost| *lost < SUSPECTED_AFTER))
+        }) && self.studies.values().all(|model| model.losses.values().all(|lost| lost.count < SUSPECTED_AFTER))
     }
 
     /// Checks that no other study with a ready bucket has fewer leases than the served one.

@@ -1,5 +1,6 @@
 //! A study in the audit's model, derived from the plan, the events and the effects.
 
+use super::SUSPECTED_AFTER;
 use pleach_dispatch::plan::{ExecutionPlan, PlannedInstance};
 use pleach_dispatch::{InstanceId, LeaseId, WorkerId};
 use pleach_regions::RegionKey;
@@ -27,6 +28,14 @@ pub(super) struct Granted {
     pub(super) twin: Option<LeaseId>,
 }
 
+/// Lost workers that had an instance: all, those that ran nothing else, and the open instances of the smallest lost lease.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Losses {
+    pub(super) count: u32,
+    pub(super) alone: u32,
+    pub(super) among: usize,
+}
+
 #[derive(Clone, Debug)]
 pub(super) struct StudyModel {
     pub(super) plan: ExecutionPlan,
@@ -39,7 +48,7 @@ pub(super) struct StudyModel {
     /// Holders of each referenced region.
     pub(super) holders: BTreeMap<RegionKey, BTreeSet<WorkerId>>,
     /// Crash count of each instance.
-    pub(super) losses: HashMap<InstanceId, u32>,
+    pub(super) losses: HashMap<InstanceId, Losses>,
     pub(super) lacked: HashMap<InstanceId, u32>,
     /// Finished instances by stage, and the tasks run for them: index, seconds and pixels.
     pub(super) finished: HashMap<usize, u32>,
@@ -71,6 +80,21 @@ impl StudyModel {
             }
         }
         model
+    }
+
+    /// Counts a lost worker for each open instance of one of its leases.
+    pub(super) fn lose(&mut self, open: &BTreeSet<InstanceId>) {
+        for id in open {
+            let alone = open.len() == 1 && self.is_suspected(*id);
+            let lost = self.losses.entry(*id).or_insert(Losses { count: 0, alone: 0, among: open.len() });
+            lost.count += 1;
+            lost.alone += u32::from(alone);
+            lost.among = lost.among.min(open.len());
+        }
+    }
+
+    pub(super) fn is_suspected(&self, id: InstanceId) -> bool {
+        self.losses.get(&id).is_some_and(|lost| lost.count >= SUSPECTED_AFTER)
     }
 
     pub(super) fn fate(&self, id: InstanceId) -> Option<Fate> {

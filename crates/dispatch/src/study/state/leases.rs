@@ -24,6 +24,8 @@ pub(crate) struct Lease {
     steal_requested: Option<Duration>,
     /// The other lease of the same instances under speculative execution.
     twin: Option<LeaseId>,
+    /// The worker gets nothing else: the lease has, or had, a suspect.
+    isolated: bool,
 }
 
 impl Lease {
@@ -34,12 +36,17 @@ impl Lease {
         now: Duration,
     ) -> Self {
         let waited = Duration::ZERO;
-        Self { worker, open, sent_locations, since: now, waited, steal_requested: None, twin: None }
+        Self { worker, open, sent_locations, since: now, waited, steal_requested: None, twin: None, isolated: false }
     }
 
     /// Sets the time that its bucket had been ready before the grant.
     pub(crate) fn after(self, waited: Duration) -> Self {
         Self { waited, ..self }
+    }
+
+    /// Sets whether its worker gets nothing else.
+    pub(crate) fn isolated(self, isolated: bool) -> Self {
+        Self { isolated, ..self }
     }
 
     pub(crate) fn worker(&self) -> WorkerId {
@@ -61,6 +68,11 @@ impl Lease {
 
     pub(crate) fn waited(&self) -> Duration {
         self.waited
+    }
+
+    /// Returns whether its worker gets nothing else.
+    pub(crate) fn is_isolated(&self) -> bool {
+        self.isolated
     }
 
     /// Returns whether its worker has a steal request that it has not answered.
@@ -154,6 +166,13 @@ impl Leases {
         assert!(is_new, "{id} of {} is granted twice", lease.worker);
         let before = self.by_id.insert(id, lease);
         assert!(before.is_none(), "{id} is granted twice, before as {before:?}");
+    }
+
+    /// Isolates a lease: from now on its worker gets nothing else.
+    pub(crate) fn isolate(&mut self, id: LeaseId) {
+        if let Some(lease) = self.by_id.get_mut(&id) {
+            lease.isolated = true;
+        }
     }
 
     /// Adds a second lease of the same instances, for another worker.
