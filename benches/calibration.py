@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """How well a simulated makespan foretells the real one, on local workers of one core each.
 
-    benches/calibration.py [--pleach target/release/pleach] [--size 1024] [--tiles 4] [--trajectories 4] [--rounds 3]
+    benches/calibration.py [--pleach target/release/pleach] [--size 1024] [--tiles 4] [--trajectories 4] [--rounds 3] [--reuse tree]
 
-A MOAT study of synthetic tissue runs on 1, 2 and 4 workers of one core (`pleach run --workers N --reuse tree`, tasks on one
+A MOAT study of synthetic tissue runs on 1, 2 and 4 workers of one core (`pleach run --workers N --reuse SCOPE`, tasks on one
 thread each), several times in turn. From the run.json of the first run on one worker, `pleach simulate` predicts what 1, 2
 and 4 take. The median of the rounds is compared with the prediction. Beyond the processors of the machine, workers wait for
 each other: those rows are for information.
@@ -25,9 +25,10 @@ from overhead import MOAT
 BURST = """[study]
 file = "study.toml"
 run = "{run}"
+reuse = "{reuse}"
 [base]
-nodes = {workers}
-cores = 1
+nodes = 1
+cores = {workers}
 [[pool]]
 name = "none"
 cores = 1
@@ -46,6 +47,7 @@ def main():
     parser.add_argument("--tiles", type=int, default=4)
     parser.add_argument("--trajectories", type=int, default=4)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--reuse", choices=["tree", "dataflow"], default="tree")
     args = parser.parse_args()
     pleach = str(pathlib.Path(args.pleach).resolve())
     with tempfile.TemporaryDirectory() as folder:
@@ -63,17 +65,17 @@ def main():
         for number in range(args.rounds):
             for workers in measured:
                 out = f"run-{workers}-{number}"
-                options = ["--workers", str(workers), "--reuse", "tree", "--active-paths", "1", "--quiet"]
+                options = ["--workers", str(workers), "--reuse", args.reuse, "--active-paths", "1", "--quiet"]
                 call("run", "study.toml", "--out", out, *options)
                 run = json.loads((folder / out / "run.json").read_text())
                 # What is simulated is the execution: neither planning nor the report.
                 measured[workers].append(run["execution_seconds"])
         print(f"{os.cpu_count()} processors, {args.rounds} rounds, {args.tiles} tiles of {args.size}² px, ", end="")
-        print(f"{run['evaluations']} evaluations")
+        print(f"{run['evaluations']} evaluations, --reuse {args.reuse}")
         print("\n| workers | measured, s | predicted, s | off by |\n| --- | --- | --- | --- |")
         is_good = True
         for workers, seconds in measured.items():
-            (folder / "burst.toml").write_text(BURST.format(run="run-1-0/run.json", workers=workers))
+            (folder / "burst.toml").write_text(BURST.format(reuse=args.reuse, run="run-1-0/run.json", workers=workers))
             document = json.loads(call("simulate", "burst.toml", "--json"))
             predicted = document["policies"][0]["makespan_seconds"]
             median = statistics.median(seconds)

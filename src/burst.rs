@@ -31,6 +31,8 @@ pub(crate) struct StudySpec {
     pub(crate) tiles: Option<(u32, u32)>,
     /// Coefficient of variation of task durations.
     pub(crate) variation: f64,
+    /// Whether workers share the results of equal tasks.
+    pub(crate) is_shared: bool,
 }
 
 /// Content of a burst file.
@@ -139,9 +141,18 @@ fn read_study(section: &Section<'_>) -> Result<StudySpec, FieldError> {
     };
     let variation = "0 to 2 is allowed: coefficient of variation of task durations";
     let variation = section.number_in("variation", [0.0, 2.0], variation)?.unwrap_or(0.0);
+    let reuse = section.text("reuse", REUSE)?;
+    let is_shared = match reuse {
+        None | Some("dataflow") => true,
+        Some("tree") => false,
+        Some(other) => return section.not_allowed("reuse", &format!("{other:?}"), REUSE),
+    };
     section.end()?;
-    Ok(StudySpec { file, run: run.map(|given| section.path(given)), tiles, variation })
+    Ok(StudySpec { file, run: run.map(|given| section.path(given)), tiles, variation, is_shared })
 }
+
+const REUSE: &str =
+    "\"tree\" or \"dataflow\" is allowed: reuse within buckets, or of equal tasks of all workers";
 
 const SPEED: &str = "0.01 to 100 is allowed: seconds of work that a core does in 1 s";
 

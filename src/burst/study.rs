@@ -8,8 +8,9 @@ use pleach_planner::{
     BucketLimitOptions, PlanOptions, PlanRequest, PlanTile, StageTables, StrategyName, identity,
 };
 use pleach_regions::{ElementType, RegionKey};
-use pleach_simulation::workload::{StageWorkload, Workload};
+use pleach_simulation::workload::{SharedStage, StageWorkload, Workload};
 use pleach_study::{Defect, PreparedStudy};
+use pleach_workflow::{Stage, Task};
 use serde::Deserialize;
 use std::collections::HashMap;
 use std::num::NonZeroU32;
@@ -60,13 +61,14 @@ pub(crate) struct SimulatedStudy {
 }
 
 /// Returns a stage of a plan as a workload to simulate.
-fn workload(tables: StageTables) -> StageWorkload {
-    let StageTables { levels, instances, inputs, keys, seconds } = tables;
-    StageWorkload { levels, instances, inputs, keys, seconds }
+fn workload(tables: StageTables, output_bytes: Option<Vec<u64>>) -> StageWorkload {
+    let StageTables { levels, instances, inputs, keys, seconds, tasks } = tables;
+    let sharing = output_bytes.map(|output_bytes| SharedStage { tasks, output_bytes });
+    StageWorkload { levels, instances, inputs, keys, seconds, sharing }
 }
 
 impl SimulatedStudy {
-    /// Plans a study for `slots` slots, with the tree reuse scope.
+    /// Plans a study for `slots` slots.
     ///
     /// # Errors
     /// [`BurstError`] names the error in the study or in the measured run.
@@ -79,16 +81,24 @@ impl SimulatedStudy {
             prepared.tiles = made_up(&prepared, tiles, u64::from(pixels));
         }
         let request = PlanRequest {
-            options: PlanOptions::new(StrategyName::Trtma, ReuseScope::Tree),
+            options: if spec.is_shared {
+                PlanOptions::new(StrategyName::Ranges, ReuseScope::Dataflow)
+            } else {
+                PlanOptions::new(StrategyName::Trtma, ReuseScope::Tree)
+            },
             buckets: BucketLimitOptions::default(),
             slots,
             workers: &[],
             tree_fallback: false,
         };
         let mut study = pleach_planner::plan(prepared.planning_input(), &request)?.study;
-        let traces = study.stage_tables().into_iter().map(workload).collect();
-        let plan = std::mem::take(&mut study.plan);
         let pixels = prepared.tiles.iter().map(|tile| tile.pixels).max().unwrap_or(0);
+        let stages = study.stage_tables().into_iter().zip(&prepared.study.workflow.stages);
+        let traces = stages.map(|(tables, stage)| {
+            workload(tables, spec.is_shared.then(|| output_bytes(&prepared, stage, pixels)))
+        });
+        let traces = traces.collect();
+        let plan = std::mem::take(&mut study.plan);
         let bytes = (on_the_way(&plan), pixels * BYTES_A_PIXEL);
         let workload = Workload::traced(plan, traces, bytes, spec.variation, seed).map_err(Defect::new)?;
         Ok(Self {
@@ -101,6 +111,22 @@ impl SimulatedStudy {
     }
 }
 
+/// Returns the transfer size of the outputs of each task of a stage in bytes.
+fn output_bytes(prepared: &PreparedStudy, stage: &Stage, pixels: u64) -> Vec<u64> {
+    let outputs = |task: &Task| {
+        let operation = prepared.registry.get(&task.operation, task.version);
+        let ports = operation.iter().flat_map(|operation| operation.outputs());
+        ports.map(|port| on_the_wire(port.element, pixels)).sum()
+    };
+    stage.tasks.iter().map(outputs).collect()
+}
+
+/// Returns the transfer size of a region.
+fn on_the_wire(element: ElementType, pixels: u64) -> u64 {
+    let whole = element.bytes(pixels);
+    if matches!(element, ElementType::Mask | ElementType::Labels) { whole / SMALLER } else { whole }
+}
+
 /// Returns the transfer size of each stored region in bytes.
 fn on_the_way(plan: &ExecutionPlan) -> HashMap<RegionKey, u64> {
     let mut bytes = HashMap::new();
@@ -110,10 +136,7 @@ fn on_the_way(plan: &ExecutionPlan) -> HashMap<RegionKey, u64> {
             for (output, declared) in
                 instance.outputs.iter().zip(declared).filter(|(output, _)| output.stored)
             {
-                let element = declared.region.element;
-                let is_small = matches!(element, ElementType::Mask | ElementType::Labels);
-                let whole = element.bytes(bucket.pixels);
-                bytes.insert(output.key, if is_small { whole / SMALLER } else { whole });
+                bytes.insert(output.key, on_the_wire(declared.region.element, bucket.pixels));
             }
         }
     }

@@ -178,12 +178,6 @@ fn measured_costs_of_a_run_replace_declared_costs() {
     fs::remove_file(copied.folder().join("tiles/tissue.png")).expect("a tile");
     pleach(copied.folder(), &["tissue", "--out", "tiles", "--size", "512", "--count", "1", "--seed", "3"])
         .done();
-    pleach(copied.folder(), &["run", "study.toml", "--reuse", "tree", "--workers", "1", "--quiet"]).done();
-    let run: Value = serde_json::from_str(
-        &fs::read_to_string(copied.folder().join("nuclei-moat/run.json")).expect("a run"),
-    )
-    .expect("JSON");
-    let took = number(&run, "execution_seconds");
     let one = [
         (
             "# As if it had so many tiles of 32768 by 32768 pixels.\ntiles = 8\ntile_pixels = 1073741824\n",
@@ -191,11 +185,18 @@ fn measured_costs_of_a_run_replace_declared_costs() {
         ),
         ("nodes = 8\ncores = 2", "nodes = 1\ncores = 1"),
     ];
-    copied.edit("burst.toml", &one);
-    let document = copied.simulate("burst.toml", &[]);
-    let base = number(policy(&document, "base-alone"), "makespan_seconds");
-    // A replan may share slightly more or less.
-    assert!((base / took - 1.0).abs() < 0.1, "{base} {took}");
+    for reuse in ["tree", "dataflow"] {
+        let options = ["--reuse", reuse, "--workers", "1", "--quiet", "--overwrite"];
+        pleach(copied.folder(), &[&["run", "study.toml"], &options[..]].concat()).done();
+        let run = fs::read_to_string(copied.folder().join("nuclei-moat/run.json")).expect("a run");
+        let took = number(&serde_json::from_str(&run).expect("JSON"), "execution_seconds");
+        let scope = ("reuse = \"tree\"", &*format!("reuse = \"{reuse}\""));
+        copied.edit("burst.toml", &[&one[..], &[scope]].concat());
+        let document = copied.simulate("burst.toml", &[]);
+        let base = number(policy(&document, "base-alone"), "makespan_seconds");
+        // A replan may share slightly more or less.
+        assert!((base / took - 1.0).abs() < 0.1, "{reuse}: {base} {took}");
+    }
     // Measurements of another study are refused.
     let other = fs::read_to_string(copied.folder().join("study.toml")).expect("a study");
     fs::write(copied.folder().join("study.toml"), other.replace("\"nuclei-moat\"", "\"other\""))
@@ -214,4 +215,79 @@ fn a_thousand_nodes_end_a_study() {
     let words = pleach(copied.folder(), &["simulate", "thousand.toml"]).done();
     let fixed = words.lines().find(|line| line.starts_with("fixed")).expect("a row");
     assert!(fixed.trim_end().ends_with("992/992"), "{words}");
+}
+
+/// Workers share equal tasks as `pleach plan` predicts. One that shares nothing repeats them.
+#[test]
+fn shared_tasks_take_as_long_as_the_plan_predicts() {
+    let copied = Copied::new();
+    // A tile of 2048 px, so that message times are negligible.
+    fs::remove_file(copied.folder().join("tiles/tissue.png")).expect("a tile");
+    pleach(copied.folder(), &["tissue", "--out", "tiles", "--size", "2048", "--count", "1", "--seed", "3"])
+        .done();
+    let simulated = |reuse: &str| {
+        let scope = format!("reuse = \"{reuse}\"");
+        let edits = [
+            ("reuse = \"tree\"", scope.as_str()),
+            (
+                "# As if it had so many tiles of 32768 by 32768 pixels.\ntiles = 8\ntile_pixels = 1073741824\n",
+                "",
+            ),
+            ("variation = 0.2", "variation = 0"),
+            ("nodes = 8\ncores = 2", "nodes = 4\ncores = 1"),
+        ];
+        copied.edit("burst.toml", &edits);
+        policy(&copied.simulate("burst.toml", &[]), "base-alone").clone()
+    };
+    let predicted = |reuse: &str| {
+        let options = ["--workers", "4", "--bandwidth", "1.25GB", "--reuse", reuse, "--json"];
+        let said = pleach(copied.folder(), &[&["plan", "study.toml"], &options[..]].concat()).done();
+        let document: Value = serde_json::from_str(&said).expect("JSON");
+        let plan = &document["plans"][0];
+        (number(plan, "predicted_makespan_seconds"), number(&plan["transfers"], "transfers"))
+    };
+    let (shared, (makespan, transfers)) = (simulated("dataflow"), predicted("dataflow"));
+    let ratio = number(&shared, "makespan_seconds") / makespan;
+    assert!((0.9..1.25).contains(&ratio), "{ratio}: {makespan} s, {shared}");
+    assert!(transfers > 0.0 && number(&shared, "transfers") > 0.0, "{transfers}, {shared}");
+    assert!((number(&shared, "reuse_kept") - 1.0).abs() < 1e-9, "{shared}");
+    assert_eq!(number(&shared, "recomputed_tasks"), 0.0);
+    let alone = simulated("tree");
+    assert!(number(&alone, "makespan_seconds") > 1.1 * number(&shared, "makespan_seconds"), "{alone}");
+    assert_eq!(number(&alone, "transfers"), 0.0);
+}
+
+#[test]
+fn tasks_are_executed_again_beyond_slow_links() {
+    let copied = Copied::new();
+    let simulated = |bandwidth: &str| {
+        let edits =
+            [("reuse = \"tree\"", "reuse = \"dataflow\""), ("wide_bytes_per_second = 1.25e8", bandwidth)];
+        copied.edit("burst.toml", &edits);
+        policy(&copied.simulate("burst.toml", &[]), "fixed").clone()
+    };
+    let (fast, slow) = (simulated("wide_bytes_per_second = 1e12"), simulated("wide_bytes_per_second = 1e6"));
+    // Some tasks are faster than the base cluster's own links.
+    assert!(number(&slow, "recomputed_tasks") > 2.0 * number(&fast, "recomputed_tasks"), "{slow} {fast}");
+    for field in ["transfers", "reuse_kept", "egress_cost"] {
+        assert!(number(&slow, field) < number(&fast, field), "{field}: {slow} {fast}");
+    }
+}
+
+#[test]
+fn shared_results_of_reclaimed_workers_are_computed_again() {
+    let copied = Copied::new();
+    copied.edit(
+        "spot.toml",
+        &[
+            ("reuse = \"tree\"", "reuse = \"dataflow\""),
+            ("interruptions_per_hour = 4", "interruptions_per_hour = 30"),
+            ("notice_seconds = 120", "notice_seconds = 0"),
+            ("startup_seconds = 180", "startup_seconds = 60"),
+        ],
+    );
+    let document = copied.simulate("spot.toml", &[]);
+    let (base, fixed) = (policy(&document, "base-alone"), policy(&document, "fixed"));
+    assert!(number(base, "reuse_kept") > 0.999, "{base}");
+    assert!(number(fixed, "interruptions") > 0.0 && number(fixed, "reuse_kept") < 1.0, "{fixed}");
 }

@@ -30,7 +30,7 @@ pub use bucket_limits::{BUCKETS_PER_CORE, Capacity, Limits, LimitsError, StageBy
 pub use buckets::{Buckets, PartitionError};
 pub use cost::dataflow::{Dataflow, DataflowFigures, TaskId};
 pub use cost::peak_memory::{LevelBytes, peak_bytes};
-pub use cost::runtime_sharing::{SharingSchedule, TransferForecast};
+pub use cost::runtime_sharing::{BucketForecast, SharingSchedule, TransferForecast, WorkerModel};
 pub use cost::savings::{BucketCost, ReuseSummary, bucket_costs, reuse_fraction};
 pub use cost::schedule::{JobGraph, JobsError, critical_path_seconds, lower_bound_seconds, upward_ranks};
 pub use cost::transfer::{TransferCost, is_recompute_cheaper};

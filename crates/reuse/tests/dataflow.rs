@@ -149,7 +149,7 @@ proptest! {
 }
 
 /// Starts the buckets in order, each on the worker that is free first. Returns the makespan.
-fn run(schedule: &mut SharingSchedule<'_>, buckets: &Buckets, workers: usize) -> f64 {
+fn run(schedule: &mut SharingSchedule<&Dataflow>, buckets: &Buckets, workers: usize) -> f64 {
     let mut free = vec![0.0_f64; workers];
     for members in buckets.iter() {
         let worker = earliest(&free);

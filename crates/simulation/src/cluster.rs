@@ -11,6 +11,7 @@ mod interactive;
 mod manager_side;
 mod node;
 mod replanning;
+mod shared_results;
 mod worker_side;
 
 use crate::audit::Violation;
@@ -27,8 +28,10 @@ use pleach_dispatch::message::{RemoteRegion, TaskReport};
 use pleach_dispatch::plan::BucketPlan;
 use pleach_dispatch::{InstanceId, LeaseId, PlanId, WorkerId};
 use pleach_regions::RegionKey;
+use pleach_reuse::{Dataflow, SharingSchedule};
 use replanning::StudyReplans;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use thiserror::Error;
 
 /// Idle timeout of a connection, as in the transport.
@@ -128,8 +131,12 @@ pub struct ClusterStats {
     pub failed: u64,
     /// Messages to and from the manager.
     pub messages: u64,
-    /// Bytes of regions moved between workers.
+    /// Bytes of regions and shared task results moved between workers.
     pub bytes_moved: u64,
+    /// Tasks whose outputs a worker received from another.
+    pub transfers: u64,
+    /// Tasks executed again, because a transfer takes longer.
+    pub recomputed_tasks: u64,
     /// Number of replans.
     pub replans: u64,
     /// Instances that replans moved to another bucket.
@@ -184,6 +191,8 @@ pub struct Cluster {
     /// Work of the slots, if recorded.
     spans: Option<Vec<SlotSpan>>,
     replan_after_us: u64,
+    /// By study and stage: task results that all workers share. Empty for studies with the tree scope.
+    shared: Vec<Vec<SharingSchedule<Arc<Dataflow>>>>,
     figures: ClusterStats,
 }
 
@@ -226,6 +235,7 @@ impl Cluster {
             egress_bytes: BTreeMap::new(),
             spans: None,
             replan_after_us: REPLAN_AFTER_US,
+            shared: workloads.iter().map(Workload::schedules).collect(),
             figures: ClusterStats::default(),
             workloads,
             schedule,

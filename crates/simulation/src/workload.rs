@@ -10,13 +10,18 @@ mod recorded;
 use crate::random::Random;
 use pleach_dispatch::plan::{BucketPlan, ExecutionPlan, InstancePlan, OutputPlan, ReuseScope};
 use pleach_dispatch::{InstanceId, PlanId};
+use pleach_planner::RangeTables;
 use pleach_regions::{ElementType, RegionKey};
-use pleach_reuse::{LeftoverRule, MergeProblem, ReuseTree, Strategy, TaskCosts, TrtmaOptions};
+use pleach_reuse::{
+    Dataflow, LeftoverRule, Member, MergeProblem, ReuseTree, SharingSchedule, Strategy, TaskCosts,
+    TrtmaOptions,
+};
 use pleach_workflow::{InputOrigin, RegionDecl, Stage, StageInput, StageOutput, Task, TaskInput};
 use recorded::RecordedWorkload;
-pub use recorded::StageWorkload;
+pub use recorded::{SharedStage, StageWorkload};
 use serde::{Deserialize, Serialize};
 use std::num::NonZeroUsize;
+use std::sync::Arc;
 
 /// Bucketing of a tile's instances.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -346,6 +351,25 @@ impl Workload {
     #[must_use]
     pub fn total_and_unique_seconds(&self) -> Option<(f64, f64)> {
         self.traced.as_ref().map(RecordedWorkload::alone_and_unique_seconds)
+    }
+
+    /// Returns an empty schedule of each stage, for workers that share task results. Empty for others.
+    #[must_use]
+    pub fn schedules(&self) -> Vec<SharingSchedule<Arc<Dataflow>>> {
+        self.traced.as_ref().map(RecordedWorkload::schedules).unwrap_or_default()
+    }
+
+    /// Returns the schedule of an instance, and its member there. `None` except for real studies.
+    #[must_use]
+    pub fn place(&self, instance: InstanceId) -> Option<(usize, Member)> {
+        self.traced.as_ref().map(|traced| traced.member(instance))
+    }
+
+    /// Returns the tables for ranges of the replanned stage, whose instances have this problem. `None` if its buckets are
+    /// branches of the reuse tree.
+    #[must_use]
+    pub fn ranges(&self, problem: &MergeProblem) -> Option<RangeTables> {
+        Some(RangeTables::new(problem, self.traced.as_ref()?.tasks_of_merged()?))
     }
 
     /// Returns the bytes to transfer a stored region.

@@ -48,8 +48,7 @@ impl Manager {
         }
         let empty = self.queue.any().rev().filter(|worker| self.leases_of(*worker) == 0);
         let mut chosen = empty.filter_map(|worker| Some((worker, self.choose(worker, None)?)));
-        let is_isolated =
-            |(_, (id, bucket)): &(_, (PlanId, BucketId))| self.studies[id].is_isolated(*bucket);
+        let is_isolated = |(_, (id, bucket)): &(_, (PlanId, BucketId))| self.studies[id].is_isolated(*bucket);
         let found = chosen.find(is_isolated);
         drop(chosen);
         let Some((worker, (study, bucket))) = found else { return false };

@@ -255,8 +255,7 @@ fn poison_in_a_large_lease_is_found_in_few_crashes() {
     let (mut manager, _) = manager(alike(&[&all]), 0);
     let (leases, failed) = finish(&mut manager, &[700]);
     assert_eq!(failed, ["failed 700: worker"]);
-    let lost: Vec<usize> =
-        leases.iter().filter(|lease| lease.contains(&700)).map(Vec::len).collect();
+    let lost: Vec<usize> = leases.iter().filter(|lease| lease.contains(&700)).map(Vec::len).collect();
     assert_eq!(lost, [1000, 1000, 63, 4, 1, 1, 1], "groups of a sixteenth, then alone");
     // All 16 groups of the whole, 16 of the group with it, and 4 of one.
     assert_eq!(leases.len(), 2 + 16 + 16 + 4 + 2);

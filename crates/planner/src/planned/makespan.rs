@@ -6,7 +6,7 @@
 use crate::builder::StageProblem;
 use crate::{PlanBuilder, PlanningError, ReuseMode, operations};
 use pleach_reuse::{
-    Buckets, JobGraph, Member, SharingSchedule, TransferCost, TransferForecast, bucket_costs,
+    Buckets, Dataflow, JobGraph, Member, SharingSchedule, TransferCost, TransferForecast, bucket_costs,
     critical_path_seconds, lower_bound_seconds, upward_ranks,
 };
 use pleach_workflow::Stage;
@@ -65,7 +65,7 @@ pub(crate) fn forecast(
 }
 
 /// Creates a schedule for each stage. The outputs of the largest tile count for all.
-fn schedules<'b>(builder: &'b PlanBuilder<'_>) -> Result<Vec<SharingSchedule<'b>>, PlanningError> {
+fn schedules<'b>(builder: &'b PlanBuilder<'_>) -> Result<Vec<SharingSchedule<&'b Dataflow>>, PlanningError> {
     let pixels = builder.study.tiles.iter().map(|tile| tile.pixels).max().unwrap_or(0);
     let link = builder.study.link.unwrap_or(TransferCost::FREE);
     let schedule = |(stage, problem): (&Stage, &'b StageProblem)| {

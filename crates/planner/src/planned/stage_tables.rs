@@ -2,9 +2,10 @@
 
 use crate::PlannedStudy;
 use pleach_dispatch::InstanceId;
+use pleach_reuse::TaskGraph;
 
 /// Stage instances of one stage, with their tasks.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct StageTables {
     /// Number of tasks of each instance.
     pub levels: usize,
@@ -16,6 +17,8 @@ pub struct StageTables {
     pub keys: Vec<u32>,
     /// Predicted seconds of the tasks of each instance.
     pub seconds: Vec<f64>,
+    /// Inputs of each task.
+    pub tasks: TaskGraph,
 }
 
 impl PlannedStudy {
@@ -23,7 +26,14 @@ impl PlannedStudy {
     #[must_use]
     pub fn stage_tables(&self) -> Vec<StageTables> {
         let tables = |stage: &crate::builder::StageProblem| {
-            let mut all = StageTables { levels: stage.problem.levels(), ..StageTables::default() };
+            let mut all = StageTables {
+                levels: stage.problem.levels(),
+                instances: Vec::new(),
+                inputs: Vec::new(),
+                keys: Vec::new(),
+                seconds: Vec::new(),
+                tasks: stage.tasks.clone(),
+            };
             for (tables, instances) in stage.tables() {
                 all.instances.extend(instances.iter().map(|instance| InstanceId(instance.0)));
                 all.inputs.extend(tables.inputs);

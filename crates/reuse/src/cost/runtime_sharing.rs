@@ -3,24 +3,44 @@
 //!
 //! As at run time, a task that another worker has executed moves nothing. The first task that runs on a worker and reads
 //! such an output transfers it, or executes its task again where that is clearly faster ([`is_recompute_cheaper`]). Outputs
-//! are never dropped, and a bucket executes one task, or receives one output, at a time. The scheduler decides when and
-//! where a bucket starts.
+//! are dropped only with their worker, and a bucket executes one task, or receives one output, at a time. The scheduler
+//! decides when and where a bucket starts.
 
 use crate::cost::dataflow::{Dataflow, TaskId};
 use crate::cost::transfer::{TransferCost, is_recompute_cheaper};
 use crate::merge_problem::Member;
 use serde::Serialize;
-use std::collections::HashMap;
+use std::borrow::Borrow;
+use std::collections::{HashMap, HashSet};
 
 /// Longest chain of tasks that a worker executes again for one output.
 const MAX_DEPTH: u32 = 32;
 
+/// Workers of a schedule.
+pub trait WorkerModel {
+    /// Returns the seconds of work that a worker does in 1 s.
+    fn speed(&self, worker: u32) -> f64;
+
+    /// Returns the seconds to transfer `bytes` between two workers.
+    fn transfer_seconds(&self, from: u32, to: u32, bytes: u64) -> f64;
+}
+
+/// Workers of speed 1, with equal links.
+impl WorkerModel for TransferCost {
+    fn speed(&self, _: u32) -> f64 {
+        1.0
+    }
+
+    fn transfer_seconds(&self, _: u32, _: u32, bytes: u64) -> f64 {
+        self.seconds(bytes)
+    }
+}
+
 /// Outputs computed so far, or planned by started buckets.
 #[derive(Debug, Clone)]
-pub struct SharingSchedule<'a> {
-    dataflow: &'a Dataflow,
-    /// Seconds to transfer the outputs of a task, by level.
-    transfer_seconds: Vec<f64>,
+pub struct SharingSchedule<D> {
+    dataflow: D,
+    link: TransferCost,
     /// Bytes of the outputs of a task, by level.
     output_bytes: Vec<u64>,
     /// Worker that executes each task first, and the time when its output is present, in seconds. The time is infinite until
@@ -29,6 +49,21 @@ pub struct SharingSchedule<'a> {
     /// Times when further workers have an output.
     copies: HashMap<(TaskId, u32), f64>,
     forecast: TransferForecast,
+    /// Cost of the tasks that no bucket has reached.
+    open_seconds: f64,
+    /// Whether workers were removed.
+    has_losses: bool,
+}
+
+/// Predicted run of a bucket.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct BucketForecast {
+    /// Time when all tasks of its members are done.
+    pub end_seconds: f64,
+    /// Tasks that it executes, with the seconds of each on its worker.
+    pub executed: Vec<(TaskId, f64)>,
+    /// Outputs that it receives: the sender, and the bytes.
+    pub received: Vec<(u32, u64)>,
 }
 
 /// Predicted transfers between workers.
@@ -57,22 +92,20 @@ impl TransferForecast {
     }
 }
 
-impl<'a> SharingSchedule<'a> {
+impl<D: Borrow<Dataflow> + Clone> SharingSchedule<D> {
     /// Creates a schedule without buckets. Costs of the dataflow are seconds, and `output_bytes` has one entry per level.
+    /// `link` connects the workers of [`begin`](Self::begin).
     ///
     /// # Panics
     /// If `output_bytes` has fewer entries than the dataflow has levels.
-    pub fn new(dataflow: &'a Dataflow, output_bytes: Vec<u64>, link: TransferCost) -> Self {
-        let levels = dataflow.tasks_per_level().len();
+    pub fn new(dataflow: D, output_bytes: Vec<u64>, link: TransferCost) -> Self {
+        let tasks: &Dataflow = dataflow.borrow();
+        let levels = tasks.tasks_per_level().len();
         assert!(output_bytes.len() >= levels, "{} sizes for {levels} levels", output_bytes.len());
-        Self {
-            dataflow,
-            transfer_seconds: output_bytes.iter().map(|bytes| link.seconds(*bytes)).collect(),
-            output_bytes,
-            first: vec![(0, f64::INFINITY); dataflow.len()],
-            copies: HashMap::new(),
-            forecast: TransferForecast::default(),
-        }
+        let open_seconds = tasks.tasks().map(|task| tasks.cost(task)).sum();
+        let first = vec![(0, f64::INFINITY); tasks.len()];
+        let (copies, forecast) = (HashMap::new(), TransferForecast::default());
+        Self { link, output_bytes, first, copies, forecast, open_seconds, has_losses: false, dataflow }
     }
 
     /// Returns the transfers and repeated tasks of the buckets that have started.
@@ -80,36 +113,115 @@ impl<'a> SharingSchedule<'a> {
         self.forecast
     }
 
-    /// Starts a bucket on a worker, and returns the time when all tasks of its members are done. `now_seconds` must not be
-    /// before that of the last call. O(k log k) for k tasks, without repeated tasks.
+    /// Returns the level of a task.
+    pub fn level(&self, task: TaskId) -> usize {
+        self.dataflow.borrow().level(task)
+    }
+
+    /// Returns the cost of the tasks that no bucket has reached.
+    pub fn open_seconds(&self) -> f64 {
+        self.open_seconds
+    }
+
+    /// Starts a bucket on a worker of speed 1, and returns the time when all tasks of its members are done. `now_seconds` must
+    /// not be before that of the last call. O(k log k) for k tasks, without repeated tasks.
     ///
     /// The bucket executes the tasks that no earlier bucket executes, in the order of levels, so that it
     /// needs outputs of other buckets as late as possible.
     pub fn begin(&mut self, worker: u32, members: &[Member], now_seconds: f64) -> f64 {
-        let rows = members.iter().flat_map(|member| self.dataflow.row(*member));
+        let link = self.link;
+        self.begin_on(&link, worker, members, now_seconds).end_seconds
+    }
+
+    /// As [`begin`](Self::begin), on workers of given speeds and links.
+    pub fn begin_on(
+        &mut self,
+        workers: &impl WorkerModel,
+        worker: u32,
+        members: &[Member],
+        now_seconds: f64,
+    ) -> BucketForecast {
+        let dataflow = self.dataflow.clone();
+        let dataflow = dataflow.borrow();
+        let rows = members.iter().flat_map(|member| dataflow.row(*member));
         let mut tasks: Vec<TaskId> = rows.copied().collect();
         tasks.sort_unstable();
         tasks.dedup();
-        let (mut free, mut end) = (now_seconds, now_seconds);
+        if self.has_losses {
+            self.retain_needed(&mut tasks);
+        }
+        let (mut run, mut free, mut end) = (BucketForecast::default(), now_seconds, now_seconds);
         for task in tasks {
             let place = task.0 as usize;
             // A finite time means that an earlier bucket computes the task, or has computed it.
             if self.first[place].1.is_infinite() {
-                free = self.execute(task, worker, free);
+                free = self.execute(workers, task, worker, free, &mut run);
                 self.first[place] = (worker, free);
+                self.open_seconds -= dataflow.cost(task);
             }
             end = end.max(self.first[place].1);
         }
-        end.max(free)
+        run.end_seconds = end.max(free);
+        run
+    }
+
+    /// Drops the outputs of a lost worker. The next bucket that reaches a task without another copy executes it again.
+    pub fn remove_worker(&mut self, worker: u32) {
+        self.has_losses = true;
+        self.copies.retain(|(_, holder), _| *holder != worker);
+        let mut copies: Vec<((TaskId, u32), f64)> =
+            self.copies.iter().map(|(copy, at)| (*copy, *at)).collect();
+        copies.sort_by_key(|(copy, _)| *copy);
+        for ((task, holder), at) in copies {
+            let first = &mut self.first[task.0 as usize];
+            if first.0 == worker {
+                *first = (holder, at);
+                self.copies.remove(&(task, holder));
+            }
+        }
+        let dataflow = self.dataflow.borrow();
+        for (task, first) in dataflow.tasks().zip(&mut self.first) {
+            if first.0 == worker && first.1.is_finite() {
+                first.1 = f64::INFINITY;
+                self.open_seconds += dataflow.cost(task);
+            }
+        }
+    }
+
+    /// Removes lost tasks that no other task of the same instances reads again. `tasks` are in the order of levels.
+    fn retain_needed(&self, tasks: &mut Vec<TaskId>) {
+        let dataflow = self.dataflow.borrow();
+        let all_reads: HashSet<TaskId> =
+            tasks.iter().flat_map(|task| dataflow.reads(*task)).copied().collect();
+        let mut needed = HashSet::new();
+        for task in tasks.iter().rev() {
+            let is_open = self.first[task.0 as usize].1.is_infinite();
+            if is_open && (needed.contains(task) || !all_reads.contains(task)) {
+                needed.insert(*task);
+                needed.extend(dataflow.reads(*task));
+            }
+        }
+        let is_open = |task: &TaskId| self.first[task.0 as usize].1.is_infinite();
+        tasks.retain(|task| !is_open(task) || needed.contains(task));
     }
 
     /// Executes a task on a worker that is free from `free` on. Returns the time when its output is present.
-    fn execute(&mut self, task: TaskId, worker: u32, mut free: f64) -> f64 {
-        let dataflow = self.dataflow;
+    fn execute(
+        &mut self,
+        workers: &impl WorkerModel,
+        task: TaskId,
+        worker: u32,
+        mut free: f64,
+        run: &mut BucketForecast,
+    ) -> f64 {
+        let dataflow = self.dataflow.clone();
+        let dataflow = dataflow.borrow();
         for read in dataflow.reads(task) {
-            free = self.obtain(*read, worker, free);
+            free = self.obtain(workers, *read, worker, free, run);
         }
-        free + dataflow.cost(task)
+        let seconds = dataflow.cost(task) / workers.speed(worker);
+        run.executed.push((task, seconds));
+        free + seconds
     }
 
     fn present_at(&self, task: TaskId, worker: u32) -> Option<f64> {
@@ -121,40 +233,57 @@ impl<'a> SharingSchedule<'a> {
     }
 
     /// Brings an output to a worker. Returns the time when it is present.
-    fn obtain(&mut self, task: TaskId, worker: u32, free: f64) -> f64 {
+    fn obtain(
+        &mut self,
+        workers: &impl WorkerModel,
+        task: TaskId,
+        worker: u32,
+        free: f64,
+        run: &mut BucketForecast,
+    ) -> f64 {
         if let Some(at) = self.present_at(task, worker) {
             return free.max(at);
         }
-        let level = self.dataflow.level(task);
-        let transfer = self.transfer_seconds[level];
-        let at = if self.is_recomputed(task, worker) {
+        let transfer = self.transfer_seconds(workers, task, worker);
+        let at = if self.is_recomputed(workers, task, worker) {
             self.forecast.recomputed_tasks += 1;
-            self.forecast.recompute_seconds += self.dataflow.cost(task);
-            self.execute(task, worker, free)
+            self.forecast.recompute_seconds += self.dataflow.borrow().cost(task);
+            self.execute(workers, task, worker, free, run)
         } else {
+            let bytes = self.output_bytes[self.dataflow.borrow().level(task)];
+            let (from, since) = self.first[task.0 as usize];
+            run.received.push((from, bytes));
             self.forecast.transfers += 1;
-            self.forecast.bytes += self.output_bytes[level];
+            self.forecast.bytes += bytes;
             self.forecast.seconds += transfer;
-            free.max(self.first[task.0 as usize].1) + transfer
+            free.max(since) + transfer
         };
         self.copies.insert((task, worker), at);
         at
     }
 
-    fn is_recomputed(&self, task: TaskId, worker: u32) -> bool {
-        let transfer = self.transfer_seconds[self.dataflow.level(task)];
+    /// Returns the seconds to transfer the outputs of a task from the worker that executed it. Infinite if none did.
+    fn transfer_seconds(&self, workers: &impl WorkerModel, task: TaskId, worker: u32) -> f64 {
+        let (from, since) = self.first[task.0 as usize];
+        let bytes = self.output_bytes[self.dataflow.borrow().level(task)];
+        if since.is_finite() { workers.transfer_seconds(from, worker, bytes) } else { f64::INFINITY }
+    }
+
+    fn is_recomputed(&self, workers: &impl WorkerModel, task: TaskId, worker: u32) -> bool {
+        let transfer = self.transfer_seconds(workers, task, worker);
+        let own = self.dataflow.borrow().cost(task) / workers.speed(worker);
         // The task alone is a lower bound, so that most outputs need no search.
-        is_recompute_cheaper(transfer, self.dataflow.cost(task))
-            && is_recompute_cheaper(
-                transfer,
-                self.recompute_seconds(task, worker, MAX_DEPTH, &mut HashMap::new()),
-            )
+        is_recompute_cheaper(transfer, own) && {
+            let again = self.recompute_seconds(workers, task, worker, MAX_DEPTH, &mut HashMap::new());
+            is_recompute_cheaper(transfer, again)
+        }
     }
 
     /// Returns the seconds of a task, and of obtaining the inputs that the worker lacks, each in the faster way. Infinite if a
     /// chain of more than `depth` tasks would run again.
     fn recompute_seconds(
         &self,
+        workers: &impl WorkerModel,
         task: TaskId,
         worker: u32,
         depth: u32,
@@ -166,11 +295,12 @@ impl<'a> SharingSchedule<'a> {
         if depth == 0 {
             return f64::INFINITY;
         }
-        let mut seconds = self.dataflow.cost(task);
-        for read in self.dataflow.reads(task) {
+        let dataflow = self.dataflow.borrow();
+        let mut seconds = dataflow.cost(task) / workers.speed(worker);
+        for read in dataflow.reads(task) {
             if self.present_at(*read, worker).is_none() {
-                let transfer = self.transfer_seconds[self.dataflow.level(*read)];
-                let again = self.recompute_seconds(*read, worker, depth - 1, known);
+                let transfer = self.transfer_seconds(workers, *read, worker);
+                let again = self.recompute_seconds(workers, *read, worker, depth - 1, known);
                 seconds += if is_recompute_cheaper(transfer, again) { again } else { transfer };
             }
         }
@@ -195,12 +325,12 @@ mod tests {
         Dataflow::build(&problem, &graph)
     }
 
-    fn free(dataflow: &Dataflow) -> SharingSchedule<'_> {
+    fn free(dataflow: &Dataflow) -> SharingSchedule<&Dataflow> {
         SharingSchedule::new(dataflow, vec![0; 3], TransferCost::FREE)
     }
 
     /// Seconds of the outputs of each task at 1 byte per second.
-    fn slow(dataflow: &Dataflow, seconds: [u64; 3]) -> SharingSchedule<'_> {
+    fn slow(dataflow: &Dataflow, seconds: [u64; 3]) -> SharingSchedule<&Dataflow> {
         let link = TransferCost { bytes_per_second: 1.0, latency_seconds: 0.0 };
         SharingSchedule::new(dataflow, seconds.to_vec(), link)
     }
@@ -250,5 +380,52 @@ mod tests {
         assert_eq!(relay.begin(1, &[Member(1)], 10.0), 18.0);
         assert_eq!(relay.forecast().recomputed_tasks, 1);
         assert_eq!(relay.forecast().transfers, 0);
+    }
+
+    #[test]
+    fn outputs_of_a_lost_worker_are_computed_again() {
+        let dataflow = example();
+        let mut schedule = slow(&dataflow, [3, 3, 3]);
+        assert_eq!(schedule.open_seconds(), 13.0);
+        schedule.begin(0, &[Member(0)], 0.0);
+        // Receives the second output, and executes its own first and third task.
+        schedule.begin(1, &[Member(1)], 10.0);
+        assert_eq!(schedule.open_seconds(), 2.0);
+        schedule.remove_worker(0);
+        // The first and the third output are lost. The second has a copy.
+        assert_eq!(schedule.open_seconds(), 5.0);
+        // Nothing of the second instance is executed again: its last output is present.
+        let none = schedule.begin_on(&TransferCost::FREE, 2, &[Member(1)], 20.0);
+        assert_eq!((none.executed.len(), none.received.len()), (0, 0));
+        let run = schedule.begin_on(&TransferCost::FREE, 2, &[Member(0)], 20.0);
+        let costs: Vec<f64> = run.executed.iter().map(|(_, seconds)| *seconds).collect();
+        assert_eq!((run.end_seconds, costs, run.received), (23.0, vec![1.0, 2.0], vec![(1, 3)]));
+    }
+
+    /// Two workers of speed 2, and one whose link is slow.
+    struct Uneven;
+
+    impl WorkerModel for Uneven {
+        fn speed(&self, worker: u32) -> f64 {
+            if worker == 2 { 1.0 } else { 2.0 }
+        }
+
+        fn transfer_seconds(&self, from: u32, to: u32, bytes: u64) -> f64 {
+            bytes as f64 * if from == 2 || to == 2 { 100.0 } else { 0.5 }
+        }
+    }
+
+    #[test]
+    fn speeds_and_links_of_workers_count() {
+        let dataflow = example();
+        let mut schedule = free(&dataflow);
+        schedule.output_bytes = vec![1, 1, 1];
+        assert_eq!(schedule.begin_on(&Uneven, 0, &[Member(0)], 0.0).end_seconds, 4.0);
+        // 0.5 s for its first task, 0.5 s for the second output, 1 s for the third task.
+        assert_eq!(schedule.begin_on(&Uneven, 1, &[Member(1)], 10.0).end_seconds, 12.0);
+        // Executes both inputs again in 6 s, and the third task in 2 s.
+        let run = schedule.begin_on(&Uneven, 2, &[Member(2)], 20.0);
+        assert_eq!((run.end_seconds, run.received.len()), (28.0, 0));
+        assert_eq!(schedule.forecast().recomputed_tasks, 2);
     }
 }

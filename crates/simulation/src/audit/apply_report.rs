@@ -1,7 +1,7 @@
 //! Applies the reports of workers about leased instances to the audit's model.
 
-use super::study::{Fate, Granted, StudyModel};
 use super::Audit;
+use super::study::{Fate, Granted, StudyModel};
 use crate::event::ManagerReply;
 use pleach_dispatch::{InstanceId, LeaseId, PlanId, WorkerId};
 use pleach_regions::RegionKey;

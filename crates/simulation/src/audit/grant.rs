@@ -220,9 +220,11 @@ impl Audit {
     /// Returns whether a worker has a suspect instance under a lease other than `but`.
     fn is_alone(&self, worker: WorkerId, but: Option<LeaseId>) -> bool {
         self.studies.values().any(|model| {
-            model.leases.iter().filter(|(id, granted)| granted.worker == worker && Some(**id) != but).any(
-                |(_, granted)| granted.open.iter().any(|id| model.is_suspected(*id)),
-            )
+            model
+                .leases
+                .iter()
+                .filter(|(id, granted)| granted.worker == worker && Some(**id) != but)
+                .any(|(_, granted)| granted.open.iter().any(|id| model.is_suspected(*id)))
         })
     }
 
@@ -231,7 +233,10 @@ impl Audit {
         self.workers.values().all(|model| {
             let facts = &model.facts;
             facts.operations.is_none() && facts.memory_bytes == u64::MAX && model.end.is_none()
-        }) && self.studies.values().all(|model| model.losses.values().all(|lost| lost.count < SUSPECTED_AFTER))
+        }) && self
+            .studies
+            .values()
+            .all(|model| model.losses.values().all(|lost| lost.count < SUSPECTED_AFTER))
     }
 
     /// Checks that no other study with a ready bucket has fewer leases than the served one.

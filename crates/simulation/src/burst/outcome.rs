@@ -55,6 +55,10 @@ pub struct Outcome {
     pub lost_seconds: f64,
     /// Instances that were executed more than once.
     pub repeated: u64,
+    /// Task results that a worker received from another.
+    pub transfers: u64,
+    /// Tasks executed again, because a transfer takes longer.
+    pub recomputed_tasks: u64,
     /// Workers interrupted by the cloud.
     pub interruptions: u64,
     /// Requested workers.
@@ -121,6 +125,8 @@ impl Outcome {
             reuse_kept: kept,
             lost_seconds: figures.lost_seconds,
             repeated: figures.executed.saturating_sub(shared.instances),
+            transfers: figures.transfers,
+            recomputed_tasks: figures.recomputed_tasks,
             interruptions: cloud.interruptions,
             requested: cloud.workers.len(),
             max_workers: cloud.counts.iter().map(|(_, counts)| counts.iter().sum()).max().unwrap_or(0),

@@ -9,7 +9,7 @@ use pleach_dispatch::scaling::WorkByPartition;
 use pleach_dispatch::study::Study;
 use pleach_dispatch::{InstanceId, PlanId, WorkerId};
 use pleach_regions::RegionKey;
-use pleach_reuse::{Buckets, Member, PreviousPlan, ReuseTree, bucket_costs, replan};
+use pleach_reuse::{Buckets, Member, PreviousPlan, ReuseTree, SharingSchedule, bucket_costs, replan};
 use std::collections::BTreeSet;
 use std::num::NonZeroUsize;
 
@@ -176,6 +176,10 @@ impl Cluster {
     #[must_use]
     pub fn remaining_work(&self, study: PlanId) -> f64 {
         let Some(state) = self.state(study) else { return 0.0 };
+        let shared = &self.shared[study.index()];
+        if !shared.is_empty() {
+            return shared.iter().map(SharingSchedule::open_seconds).sum();
+        }
         let (waiting, leased) = (state.unstarted().map(|(_, open)| open), leased(state));
         waiting.chain(leased).map(|open| self.chain(study, open)).sum()
     }
@@ -209,6 +213,10 @@ impl Cluster {
         let cut = |slots: u32, work_seconds| WorkByPartition { slots, work_seconds, longest_seconds };
         let as_it_is = || slots.iter().map(|slots| cut(*slots, now)).collect();
         let Some(state) = self.state(study) else { return Vec::new() };
+        if !self.shared[study.index()].is_empty() {
+            // Buckets share their tasks: more of them execute the same.
+            return as_it_is();
+        }
         let workload = &self.workloads[study.index()];
         let second = |open: &&BTreeSet<InstanceId>| open.iter().all(|id| workload.is_second(*id));
         let old: Vec<&BTreeSet<InstanceId>> =
@@ -245,6 +253,7 @@ impl Cluster {
         let begun: Vec<(PlanId, InstanceId, u64)> =
             here.runs.values().filter_map(|run| Some((run.study, run.current?, run.started_us))).collect();
         here.lose_all();
+        self.drop_results(node);
         for (study, instance, begun_us) in begun {
             self.figures.lost_seconds += (self.now_us - begun_us) as f64 / 1e6 * speed;
             self.note_span(node, study, instance, begun_us, false);
@@ -265,7 +274,7 @@ impl Cluster {
         }
     }
 
-    fn link(&self, node: usize) -> SiteLink {
+    pub(super) fn link(&self, node: usize) -> SiteLink {
         self.links.get(node).copied().unwrap_or_default()
     }
 

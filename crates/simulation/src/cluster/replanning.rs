@@ -104,7 +104,8 @@ impl Cluster {
             (0..all).map(InstanceId).filter(|instance| workload.is_second(*instance)).collect();
         let problem = workload.problem(&members).ok()?;
         let pixels = vec![workload.pixels(); members.len()];
-        let stage = ReplannedStage::new(members, pixels, problem, None);
+        let ranges = workload.ranges(&problem);
+        let stage = ReplannedStage::new(members, pixels, problem, ranges);
         Some(StudyReplanner::new(vec![stage], NonZeroUsize::new(self.initial_buckets)?, NonZeroUsize::MIN))
     }
 }

@@ -1,6 +1,7 @@
 //! The simulated workers: connect, request, fetch, execute, report.
 
 use super::node::Run;
+use super::shared_results::InstanceRun;
 use super::{BACKOFF_US, Cluster, DueEvent, ManagerMessage, WorkerMessage};
 use crate::event::ran;
 use pleach_dispatch::{InstanceId, LeaseId, PlanId, WorkerId};
@@ -126,20 +127,28 @@ impl Cluster {
         let stage = workload.stage(next);
         let end_us = self.nodes[node].end_us;
         let late = end_us.is_some_and(|end_us| self.now_us + wait > end_us);
-        let Some(run) = self.nodes[node].runs.get_mut(&lease) else { return };
         if late {
+            let Some(run) = self.nodes[node].runs.get_mut(&lease) else { return };
             // An instance that would miss the time limit is returned: other workers may have time for it.
             run.remaining.push_front(next);
             self.hand_back(node, lease, |_| 0);
             return self.go_on(node);
         }
+        let own = InstanceRun {
+            seconds: seconds / speed,
+            executed_seconds: self.workloads[study.index()].foreseen_seconds(last, next),
+            tasks: tasks.into_iter().map(|(task, seconds)| ran(stage, task, seconds / speed)).collect(),
+        };
+        let begun = self.begin_shared(node, study, next).unwrap_or(own);
+        let wait = (begun.seconds * 1e6) as u64;
+        let Some(run) = self.nodes[node].runs.get_mut(&lease) else { return };
         (run.current, run.end_us, run.started_us) = (Some(next), end_us, self.now_us);
-        run.tasks = tasks.into_iter().map(|(task, seconds)| ran(stage, task, seconds / speed)).collect();
+        run.tasks = begun.tasks;
         if self.poison.contains(&(study.index(), next)) {
             return self.crash(node);
         }
-        self.figures.work_seconds += seconds;
-        self.figures.foreseen_seconds += self.workloads[study.index()].foreseen_seconds(last, next);
+        self.figures.work_seconds += begun.seconds * speed;
+        self.figures.foreseen_seconds += begun.executed_seconds;
         self.nodes[node].steps += 1;
         let step = self.nodes[node].steps;
         if let Some(run) = self.nodes[node].runs.get_mut(&lease) {

@@ -5,8 +5,12 @@ use crate::random::Random;
 use pleach_dispatch::InstanceId;
 use pleach_dispatch::plan::ExecutionPlan;
 use pleach_regions::RegionKey;
-use pleach_reuse::{MergeProblem, ProblemError, ReuseTree, TaskCosts};
+use pleach_reuse::{
+    Dataflow, Member, MergeProblem, ProblemError, ReuseTree, SharingSchedule, TaskCosts, TaskGraph,
+    TransferCost,
+};
 use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
 
 /// The instances of one stage.
 #[derive(Clone, Debug, Default)]
@@ -21,6 +25,17 @@ pub struct StageWorkload {
     pub keys: Vec<u32>,
     /// By member and level: seconds of its tasks.
     pub seconds: Vec<f64>,
+    /// Sharing of task results between workers. Without it, instances of a bucket share the prefixes of their tasks.
+    pub sharing: Option<SharedStage>,
+}
+
+/// Data of a stage whose task results all workers share.
+#[derive(Clone, Debug)]
+pub struct SharedStage {
+    /// Inputs of each task.
+    pub tasks: TaskGraph,
+    /// By level: bytes of the outputs of a task.
+    pub output_bytes: Vec<u64>,
 }
 
 /// A stage with the reuse of its instances.
@@ -32,6 +47,8 @@ struct Stage {
     /// By member: its position in the tree's order.
     rank: Vec<u32>,
     unique_seconds: f64,
+    /// Tasks with their simulated times, if workers share results.
+    dataflow: Option<Arc<Dataflow>>,
 }
 
 /// Workload of a real study.
@@ -86,7 +103,12 @@ impl Workload {
             files
         });
         let (stored, files) = (stored.collect(), files.collect());
-        let stages = stages.into_iter().map(Stage::new).collect::<Result<Vec<_>, _>>()?;
+        let noise = |stage: usize| {
+            move |node: u32| Random::of(seed, &[2, stage as u64, u64::from(node)]).factor(variation)
+        };
+        let stages = stages.into_iter().enumerate();
+        let stages =
+            stages.map(|(number, stage)| Stage::new(stage, noise(number))).collect::<Result<Vec<_>, _>>()?;
         let tasks = |stage: &Stage| stage.trace.keys.len();
         let merged = (0..stages.len()).max_by_key(|stage| tasks(&stages[*stage])).unwrap_or(0);
         let traced = RecordedWorkload {
@@ -105,8 +127,8 @@ impl Workload {
 }
 
 impl Stage {
-    fn new(trace: StageWorkload) -> Result<Self, ProblemError> {
-        let problem = trace.problem()?;
+    fn new(trace: StageWorkload, noise: impl Fn(u32) -> f64) -> Result<Self, ProblemError> {
+        let problem = trace.problem(trace.seconds.clone())?;
         let tree = ReuseTree::build(&problem);
         let nodes = problem.members().flat_map(|member| {
             let mut up: Vec<u32> = tree.upwards(member).map(|node| node.0).collect();
@@ -119,7 +141,15 @@ impl Stage {
         order.sort_by(|a, b| row(a).cmp(row(b)));
         let mut rank = vec![0; order.len()];
         (0..).zip(&order).for_each(|(place, member)| rank[*member as usize] = place);
-        Ok(Self { unique_seconds: tree.unique_cost(), trace, nodes, rank })
+        let (mut unique_seconds, mut dataflow) = (tree.unique_cost(), None);
+        if let Some(shared) = &trace.sharing {
+            let predicted = Dataflow::build(&problem, &shared.tasks);
+            unique_seconds = predicted.tasks().map(|task| predicted.cost(task)).sum();
+            let seconds = trace.seconds.iter().zip(&nodes).map(|(seconds, node)| seconds * noise(*node));
+            let simulated = trace.problem(seconds.collect())?;
+            dataflow = Some(Arc::new(Dataflow::build(&simulated, &shared.tasks)));
+        }
+        Ok(Self { unique_seconds, trace, nodes, rank, dataflow })
     }
 
     fn row(&self, member: u32) -> &[u32] {
@@ -128,8 +158,8 @@ impl Stage {
 }
 
 impl StageWorkload {
-    fn problem(&self) -> Result<MergeProblem, ProblemError> {
-        let costs = TaskCosts::PerTask(self.seconds.clone());
+    fn problem(&self, seconds: Vec<f64>) -> Result<MergeProblem, ProblemError> {
+        let costs = TaskCosts::PerTask(seconds);
         MergeProblem::new(self.levels, self.inputs.clone(), self.keys.clone(), costs)
     }
 }
@@ -138,6 +168,27 @@ impl RecordedWorkload {
     fn place(&self, instance: InstanceId) -> (&Stage, u32) {
         let (stage, member) = self.places[instance.index()];
         (&self.stages[stage as usize], member)
+    }
+
+    /// Returns an empty schedule of each stage. Empty unless workers share task results.
+    pub(super) fn schedules(&self) -> Vec<SharingSchedule<Arc<Dataflow>>> {
+        let schedule = |stage: &Stage| {
+            let dataflow = Arc::clone(stage.dataflow.as_ref()?);
+            let bytes = stage.trace.sharing.as_ref()?.output_bytes.clone();
+            Some(SharingSchedule::new(dataflow, bytes, TransferCost::FREE))
+        };
+        self.stages.iter().map_while(schedule).collect()
+    }
+
+    /// Returns the stage of an instance, and its member in the stage's dataflow.
+    pub(super) fn member(&self, instance: InstanceId) -> (usize, Member) {
+        let (stage, member) = self.places[instance.index()];
+        (stage as usize, Member(member))
+    }
+
+    /// Returns the inputs of the tasks of the replanned stage, if workers share task results.
+    pub(super) fn tasks_of_merged(&self) -> Option<&TaskGraph> {
+        self.stages[self.merged].trace.sharing.as_ref().map(|shared| &shared.tasks)
     }
 
     pub(super) fn stage(&self, instance: InstanceId) -> u32 {

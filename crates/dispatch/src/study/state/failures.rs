@@ -93,9 +93,8 @@ impl Failures {
     pub(crate) fn crash_limit_cause(&self, instance: InstanceId) -> Option<TaskFailure> {
         let Crashes { count, alone, .. } =
             self.crashes.get(&instance).filter(|crashes| crashes.alone >= GIVEN_UP_AFTER)?;
-        let cause = format!(
-            "{count} workers were lost while they ran it, the last {alone} with nothing else to do"
-        );
+        let cause =
+            format!("{count} workers were lost while they ran it, the last {alone} with nothing else to do");
         Some(TaskFailure { at: "worker".to_owned(), cause })
     }
 

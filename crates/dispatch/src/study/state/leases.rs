@@ -36,7 +36,16 @@ impl Lease {
         now: Duration,
     ) -> Self {
         let waited = Duration::ZERO;
-        Self { worker, open, sent_locations, since: now, waited, steal_requested: None, twin: None, isolated: false }
+        Self {
+            worker,
+            open,
+            sent_locations,
+            since: now,
+            waited,
+            steal_requested: None,
+            twin: None,
+            isolated: false,
+        }
     }
 
     /// Sets the time that its bucket had been ready before the grant.
