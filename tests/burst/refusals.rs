@@ -67,6 +67,8 @@ fn missing_and_unknown_values_are_refused() {
         "policy 1.kind: \"guess\" is not allowed; \"fixed\", \"deadline\", \"budget\", \"queue-length\" and";
     refused(&[("kind = \"fixed\"", "kind = \"guess\"")], kinds);
     refused(&[("kind = \"fixed\"\n", "")], "policy 1.kind: missing; \"fixed\", \"deadline\"");
+    let reuse = "study.reuse: \"value\" is not allowed; \"tree\" or \"dataflow\" is allowed";
+    refused(&[("reuse = \"tree\"", "reuse = \"value\"")], reuse);
     let study = "study.file: \"none.toml\" is not allowed; file not found; the path of a study file";
     refused(&[("\"study.toml\"", "\"none.toml\"")], study);
     refused(&[("tile_pixels = 1073741824\n", "")], "study.tile_pixels: missing; needed if tiles is set");

@@ -7,7 +7,7 @@
 //! - [`run`]: runs one study under one policy.
 //! - [`Outcome`]: the time and cost of the study.
 //!
-//! Results and control messages have no size, and a pool always has workers up to its maximum.
+//! Responses and control messages have no size, and a pool always has workers up to its maximum.
 
 mod cloud;
 mod outcome;
