@@ -49,6 +49,8 @@ fn four_workers_execute_hardly_more_tasks_than_one() {
         assert_eq!((from_peers, planned_transfers(&one)), (0, 0));
         drop(one);
         let cluster = Cluster::of(&study, 4);
+        // The study is planned for the workers that are there.
+        cluster.wait_until(|cluster| cluster.log("manager").matches("joined with").count() == 4);
         let (shared, tasks, from_peers) = executed(&cluster, &["--reuse", reuse]);
         assert_eq!(shared, alone, "{reuse}");
         // Without the directory it is 1.2 times as many (value). Claims that wait for memory or a lost message cost a few.

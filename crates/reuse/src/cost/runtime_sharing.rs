@@ -155,9 +155,7 @@ impl<D: Borrow<Dataflow> + Clone> SharingSchedule<D> {
             let place = task.0 as usize;
             // A finite time means that an earlier bucket computes the task, or has computed it.
             if self.first[place].1.is_infinite() {
-                free = self.execute(workers, task, worker, free, &mut run);
-                self.first[place] = (worker, free);
-                self.open_seconds -= dataflow.cost(task);
+                free = self.execute_first(workers, task, worker, free, &mut run);
             }
             end = end.max(self.first[place].1);
         }
@@ -205,6 +203,21 @@ impl<D: Borrow<Dataflow> + Clone> SharingSchedule<D> {
         tasks.retain(|task| !is_open(task) || needed.contains(task));
     }
 
+    /// As [`execute`](Self::execute), for a task whose output no worker has.
+    fn execute_first(
+        &mut self,
+        workers: &impl WorkerModel,
+        task: TaskId,
+        worker: u32,
+        free: f64,
+        run: &mut BucketForecast,
+    ) -> f64 {
+        let at = self.execute(workers, task, worker, free, run);
+        self.first[task.0 as usize] = (worker, at);
+        self.open_seconds -= self.dataflow.borrow().cost(task);
+        at
+    }
+
     /// Executes a task on a worker that is free from `free` on. Returns the time when its output is present.
     fn execute(
         &mut self,
@@ -243,6 +256,10 @@ impl<D: Borrow<Dataflow> + Clone> SharingSchedule<D> {
     ) -> f64 {
         if let Some(at) = self.present_at(task, worker) {
             return free.max(at);
+        }
+        if self.first[task.0 as usize].1.is_infinite() {
+            // Lost with a worker, and needed for a task that runs again.
+            return self.execute_first(workers, task, worker, free, run);
         }
         let transfer = self.transfer_seconds(workers, task, worker);
         let at = if self.is_recomputed(workers, task, worker) {
