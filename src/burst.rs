@@ -8,6 +8,7 @@ mod study;
 pub(crate) use error::BurstError;
 pub(crate) use study::SimulatedStudy;
 
+use pleach_dispatch::plan::ReuseScope;
 use pleach_server::pools::{PoolSpec, check_new, needed_integer, sections};
 use pleach_simulation::burst::{BaseCluster, Burst, CloudPool, Policy, PolicyKind};
 use pleach_workflow::toml_fields::{Document, FieldError, Section};
@@ -31,8 +32,8 @@ pub(crate) struct StudySpec {
     pub(crate) tiles: Option<(u32, u32)>,
     /// Coefficient of variation of task durations.
     pub(crate) variation: f64,
-    /// Whether workers share the results of equal tasks.
-    pub(crate) is_shared: bool,
+    /// Tree, or dataflow: all workers share the results of equal tasks.
+    pub(crate) reuse: ReuseScope,
 }
 
 /// Content of a burst file.
@@ -141,14 +142,13 @@ fn read_study(section: &Section<'_>) -> Result<StudySpec, FieldError> {
     };
     let variation = "0 to 2 is allowed: coefficient of variation of task durations";
     let variation = section.number_in("variation", [0.0, 2.0], variation)?.unwrap_or(0.0);
-    let reuse = section.text("reuse", REUSE)?;
-    let is_shared = match reuse {
-        None | Some("dataflow") => true,
-        Some("tree") => false,
+    let reuse = match section.text("reuse", REUSE)? {
+        None | Some("dataflow") => ReuseScope::Dataflow,
+        Some("tree") => ReuseScope::Tree,
         Some(other) => return section.not_allowed("reuse", &format!("{other:?}"), REUSE),
     };
     section.end()?;
-    Ok(StudySpec { file, run: run.map(|given| section.path(given)), tiles, variation, is_shared })
+    Ok(StudySpec { file, run: run.map(|given| section.path(given)), tiles, variation, reuse })
 }
 
 const REUSE: &str =

@@ -27,9 +27,6 @@ use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 use toy::plan;
 
-/// Tile and parameters of each run.
-type Sets = Vec<(usize, [i64; 5])>;
-
 /// Time limit for tests that would otherwise hang, 60 s: far beyond the duration of any of them.
 const DEADLINE: Duration = Duration::from_secs(60);
 
@@ -51,6 +48,19 @@ fn service() -> ServiceHooks {
     }
 }
 
+/// Waits until the manager's view is as asked.
+async fn viewed(manager: &Addr<ManagerActor>, is_so: impl Fn(&ManagerView) -> bool) -> ManagerView {
+    let looking = async {
+        loop {
+            let view = manager.send(GetView).await.expect("the manager lives");
+            if is_so(&view) {
+                return view;
+            }
+        }
+    };
+    tokio::time::timeout(DEADLINE, looking).await.expect("a view as expected")
+}
+
 /// Worker that joins and requests no work.
 fn idler(manager: &Addr<ManagerActor>, slots: u32) -> MemoryEnd {
     let (near, far) = pair();
@@ -64,18 +74,23 @@ fn idler(manager: &Addr<ManagerActor>, slots: u32) -> MemoryEnd {
     far
 }
 
-/// Returns a study of 12 instances in four buckets, two stages of six instances each.
-fn replanned_study(replanner: impl Replanner + 'static, done: oneshot::Sender<StudyOutcome>) -> StudyRequest {
-    let sets: Sets = (0..6).map(|n| (0, [n, 0, 0, 1, 2])).collect();
+/// Returns a study of two stages with `instances` each, in buckets of `bucket`.
+fn study(instances: i64, bucket: usize, done: oneshot::Sender<StudyOutcome>) -> StudyRequest {
+    let sets: Vec<(usize, [i64; 5])> = (0..instances).map(|n| (0, [n, 0, 0, 1, 2])).collect();
     StudyRequest {
-        study: Study::new(plan(&sets, 3)).expect("a valid plan"),
+        study: Study::new(plan(&sets, bucket)).expect("a valid plan"),
         inputs: HashMap::new(),
         observer: Box::new(|_| {}),
-        replanner: Some(Box::new(replanner)),
+        replanner: None,
         retains_results: false,
         label: None,
         done,
     }
+}
+
+/// Returns a study of 12 instances in four buckets, two stages of six instances each.
+fn replanned_study(replanner: impl Replanner + 'static, done: oneshot::Sender<StudyOutcome>) -> StudyRequest {
+    StudyRequest { replanner: Some(Box::new(replanner)), ..study(6, 3, done) }
 }
 
 /// Records the slots of each call, and returns a bucket for each unstarted instance.
@@ -98,15 +113,7 @@ fn workers_that_join_or_leave_have_buckets_replanned_for_their_slots() {
         let study = replanned_study(OneByOne(Arc::clone(&slots)), done);
         manager.send(StartPlan { id: PlanId::first_round(1), study }).await.unwrap();
         let replanned = async |expected: &[u32]| -> ManagerView {
-            let looking = async {
-                loop {
-                    let view = manager.send(GetView).await.unwrap();
-                    if view.replans as usize >= expected.len() {
-                        return view;
-                    }
-                }
-            };
-            let view = tokio::time::timeout(DEADLINE, looking).await.expect("buckets are cut anew");
+            let view = viewed(&manager, |view| view.replans as usize >= expected.len()).await;
             assert_eq!(*slots.lock(), expected);
             view
         };
@@ -154,10 +161,7 @@ fn study_is_replanned_once_its_measured_costs_are_new() {
         manager.send(StartPlan { id, study }).await.unwrap();
         let mut worker = idler(&manager, 1);
         // The replan for the joined worker is the first of two with new costs.
-        let replans = async |least: u64| {
-            let looking = async { while manager.send(GetView).await.unwrap().replans < least {} };
-            tokio::time::timeout(DEADLINE, looking).await.expect("replans");
-        };
+        let replans = async |least: u64| _ = viewed(&manager, |view| view.replans >= least).await;
         replans(1).await;
         // The lease is unknown, but the tasks were executed.
         let ran = TaskOutcome::Ran { seconds: 1.0, predicted_seconds: 1.0, digests: 0, digest_seconds: 0.0 };
@@ -219,17 +223,7 @@ fn manager_answers_and_grants_during_a_replan() {
         let id = PlanId::first_round(1);
         manager.send(StartPlan { id, study }).await.unwrap();
         let mut worker = idler(&manager, 1);
-        let wait = async |is_so: &dyn Fn(&ManagerView) -> bool| {
-            let looking = async {
-                loop {
-                    let view = manager.send(GetView).await.unwrap();
-                    if is_so(&view) {
-                        return view;
-                    }
-                }
-            };
-            tokio::time::timeout(DEADLINE, looking).await.expect("a view as expected")
-        };
+        let wait = async |is_so: &dyn Fn(&ManagerView) -> bool| viewed(&manager, is_so).await;
         wait(&|_| has_begun.try_recv().is_ok()).await;
         // The replan waits for this test. Meanwhile the manager answers, and grants a bucket of 3 instances.
         assert!(matches!(said(&mut worker.incoming).await, ToWorker::Welcome { .. }));
@@ -306,7 +300,8 @@ fn reattached_worker_without_the_study_gets_it_again() {
             let manager = ManagerActor::for_service(service()).start();
             let (done, _outcome) = oneshot::channel();
             let study = PlanId::first_round(1);
-            manager.send(StartPlan { id: study, study: replanned_study(OneByOne(Arc::default()), done) }).await.unwrap();
+            let plan = replanned_study(OneByOne(Arc::default()), done);
+            manager.send(StartPlan { id: study, study: plan }).await.unwrap();
             let (near, mut far) = pair();
             manager.do_send(Connect {
                 link: Box::new(near.link),
@@ -316,17 +311,18 @@ fn reattached_worker_without_the_study_gets_it_again() {
             let leases = vec![(LeaseId(9), vec![InstanceId(0)])];
             let had = StudyReattach { study, introduced, leases, regions: Vec::new() };
             let before = ReattachState { manager: 7, studies: vec![had], retained_studies: Vec::new() };
-            let join = ToManager::Join { slots: 1, incarnation: 1, exchange_port: None, before: Some(before) };
+            let join =
+                ToManager::Join { slots: 1, incarnation: 1, exchange_port: None, before: Some(before) };
             far.link.send(codec::encode(&join).unwrap()).unwrap();
             far.link.send(codec::encode(&ToManager::Request { buckets: 1, after: None }).unwrap()).unwrap();
             assert!(matches!(said(&mut far.incoming).await, ToWorker::Welcome { manager: 7 }));
-            let kept = said(&mut far.incoming).await;
-            assert!(
-                matches!(&kept, ToWorker::ResumeLease { lease: LeaseId(9), instances, .. } if instances[..] == [InstanceId(0)])
-            );
+            let ToWorker::ResumeLease { lease, instances, .. } = said(&mut far.incoming).await else {
+                panic!("the lease is answered first");
+            };
+            assert_eq!((lease, instances), (LeaseId(9), vec![InstanceId(0)]));
             if !introduced {
                 let first = said(&mut far.incoming).await;
-                assert!(matches!(first, ToWorker::StartStudy { study: begun, .. } if begun == study), "{first:?}");
+                assert!(matches!(first, ToWorker::StartStudy { .. }), "{first:?}");
             }
             let grant = said(&mut far.incoming).await;
             assert!(matches!(grant, ToWorker::Assign { .. }), "{grant:?}");
@@ -340,16 +336,7 @@ fn sync_is_acknowledged_after_the_grants_of_earlier_requests() {
         let manager = ManagerActor::for_service(service()).start();
         let (done, _outcome) = oneshot::channel();
         // Three times as many instances as the manager grants before it handles other messages.
-        let sets: Sets = (0..6 * 1024).map(|n| (0, [n, 0, 0, 1, 2])).collect();
-        let study = StudyRequest {
-            study: Study::new(plan(&sets, 1024)).expect("a valid plan"),
-            inputs: HashMap::new(),
-            observer: Box::new(|_| {}),
-            replanner: None,
-            retains_results: false,
-            label: None,
-            done,
-        };
+        let study = study(6 * 1024, 1024, done);
         manager.send(StartPlan { id: PlanId::first_round(1), study }).await.unwrap();
         let mut worker = idler(&manager, 6);
         for message in [ToManager::Request { buckets: 6, after: None }, ToManager::Sync { call: 3 }] {

@@ -124,7 +124,7 @@ fn output_of_an_instance_that_another_worker_finished_first_is_not_kept() {
 }
 
 #[test]
-fn worker_says_whether_it_still_has_a_study_whose_reports_it_repeats() {
+fn reattaching_worker_reports_whether_it_still_has_the_study() {
     let cluster = Cluster::new(patient());
     System::new().block_on(async {
         let worker = Worker::start(&cluster, "w1", 1);

@@ -81,11 +81,7 @@ impl SimulatedStudy {
             prepared.tiles = made_up(&prepared, tiles, u64::from(pixels));
         }
         let request = PlanRequest {
-            options: if spec.is_shared {
-                PlanOptions::new(StrategyName::Ranges, ReuseScope::Dataflow)
-            } else {
-                PlanOptions::new(StrategyName::Trtma, ReuseScope::Tree)
-            },
+            options: PlanOptions::new(StrategyName::default_of(spec.reuse), spec.reuse),
             buckets: BucketLimitOptions::default(),
             slots,
             workers: &[],
@@ -95,7 +91,7 @@ impl SimulatedStudy {
         let pixels = prepared.tiles.iter().map(|tile| tile.pixels).max().unwrap_or(0);
         let stages = study.stage_tables().into_iter().zip(&prepared.study.workflow.stages);
         let traces = stages.map(|(tables, stage)| {
-            workload(tables, spec.is_shared.then(|| output_bytes(&prepared, stage, pixels)))
+            workload(tables, (spec.reuse != ReuseScope::Tree).then(|| output_bytes(&prepared, stage, pixels)))
         });
         let traces = traces.collect();
         let plan = std::mem::take(&mut study.plan);

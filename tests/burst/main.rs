@@ -47,6 +47,13 @@ impl Copied {
         fs::write(self.folder().join(name), edited).expect("a folder");
     }
 
+    /// Replaces the tile by one of so many pixels a side, so that message times are negligible.
+    fn replace_tile(&self, size: &str) {
+        fs::remove_file(self.folder().join("tiles/tissue.png")).expect("a tile");
+        pleach(self.folder(), &["tissue", "--out", "tiles", "--size", size, "--count", "1", "--seed", "3"])
+            .done();
+    }
+
     fn simulate(&self, name: &str, options: &[&str]) -> Value {
         let args: Vec<&str> = ["simulate", name, "--json"].iter().chain(options).copied().collect();
         serde_json::from_str(&pleach(self.folder(), &args).done()).expect("JSON")
@@ -174,10 +181,7 @@ fn same_seed_gives_the_same_bytes() {
 #[test]
 fn measured_costs_of_a_run_replace_declared_costs() {
     let copied = Copied::new();
-    // A tile of 512 px, so that message times are negligible.
-    fs::remove_file(copied.folder().join("tiles/tissue.png")).expect("a tile");
-    pleach(copied.folder(), &["tissue", "--out", "tiles", "--size", "512", "--count", "1", "--seed", "3"])
-        .done();
+    copied.replace_tile("512");
     let one = [
         (
             "# As if it had so many tiles of 32768 by 32768 pixels.\ntiles = 8\ntile_pixels = 1073741824\n",
@@ -221,10 +225,7 @@ fn a_thousand_nodes_end_a_study() {
 #[test]
 fn shared_tasks_take_as_long_as_the_plan_predicts() {
     let copied = Copied::new();
-    // A tile of 2048 px, so that message times are negligible.
-    fs::remove_file(copied.folder().join("tiles/tissue.png")).expect("a tile");
-    pleach(copied.folder(), &["tissue", "--out", "tiles", "--size", "2048", "--count", "1", "--seed", "3"])
-        .done();
+    copied.replace_tile("2048");
     let simulated = |reuse: &str| {
         let scope = format!("reuse = \"{reuse}\"");
         let edits = [

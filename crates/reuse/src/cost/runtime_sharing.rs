@@ -66,6 +66,13 @@ pub struct BucketForecast {
     pub received: Vec<(u32, u64)>,
 }
 
+/// Bucket that starts on a worker, with its forecast so far.
+struct StartedBucket<'a, W> {
+    workers: &'a W,
+    worker: u32,
+    forecast: BucketForecast,
+}
+
 /// Predicted transfers between workers.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
 pub struct TransferForecast {
@@ -150,17 +157,17 @@ impl<D: Borrow<Dataflow> + Clone> SharingSchedule<D> {
         if self.has_losses {
             self.retain_needed(&mut tasks);
         }
-        let (mut run, mut free, mut end) = (BucketForecast::default(), now_seconds, now_seconds);
+        let mut bucket = StartedBucket { workers, worker, forecast: BucketForecast::default() };
+        let (mut free, mut end) = (now_seconds, now_seconds);
         for task in tasks {
             let place = task.0 as usize;
             // A finite time means that an earlier bucket computes the task, or has computed it.
             if self.first[place].1.is_infinite() {
-                free = self.execute_first(workers, task, worker, free, &mut run);
+                free = self.execute_first(&mut bucket, task, free);
             }
             end = end.max(self.first[place].1);
         }
-        run.end_seconds = end.max(free);
-        run
+        BucketForecast { end_seconds: end.max(free), ..bucket.forecast }
     }
 
     /// Drops the outputs of a lost worker. The next bucket that reaches a task without another copy executes it again.
@@ -206,14 +213,12 @@ impl<D: Borrow<Dataflow> + Clone> SharingSchedule<D> {
     /// As [`execute`](Self::execute), for a task whose output no worker has.
     fn execute_first(
         &mut self,
-        workers: &impl WorkerModel,
+        bucket: &mut StartedBucket<'_, impl WorkerModel>,
         task: TaskId,
-        worker: u32,
         free: f64,
-        run: &mut BucketForecast,
     ) -> f64 {
-        let at = self.execute(workers, task, worker, free, run);
-        self.first[task.0 as usize] = (worker, at);
+        let at = self.execute(bucket, task, free);
+        self.first[task.0 as usize] = (bucket.worker, at);
         self.open_seconds -= self.dataflow.borrow().cost(task);
         at
     }
@@ -221,19 +226,17 @@ impl<D: Borrow<Dataflow> + Clone> SharingSchedule<D> {
     /// Executes a task on a worker that is free from `free` on. Returns the time when its output is present.
     fn execute(
         &mut self,
-        workers: &impl WorkerModel,
+        bucket: &mut StartedBucket<'_, impl WorkerModel>,
         task: TaskId,
-        worker: u32,
         mut free: f64,
-        run: &mut BucketForecast,
     ) -> f64 {
         let dataflow = self.dataflow.clone();
         let dataflow = dataflow.borrow();
         for read in dataflow.reads(task) {
-            free = self.obtain(workers, *read, worker, free, run);
+            free = self.obtain(bucket, *read, free);
         }
-        let seconds = dataflow.cost(task) / workers.speed(worker);
-        run.executed.push((task, seconds));
+        let seconds = dataflow.cost(task) / bucket.workers.speed(bucket.worker);
+        bucket.forecast.executed.push((task, seconds));
         free + seconds
     }
 
@@ -246,52 +249,49 @@ impl<D: Borrow<Dataflow> + Clone> SharingSchedule<D> {
     }
 
     /// Brings an output to a worker. Returns the time when it is present.
-    fn obtain(
-        &mut self,
-        workers: &impl WorkerModel,
-        task: TaskId,
-        worker: u32,
-        free: f64,
-        run: &mut BucketForecast,
-    ) -> f64 {
-        if let Some(at) = self.present_at(task, worker) {
+    fn obtain(&mut self, bucket: &mut StartedBucket<'_, impl WorkerModel>, task: TaskId, free: f64) -> f64 {
+        if let Some(at) = self.present_at(task, bucket.worker) {
             return free.max(at);
         }
         if self.first[task.0 as usize].1.is_infinite() {
             // Lost with a worker, and needed for a task that runs again.
-            return self.execute_first(workers, task, worker, free, run);
+            return self.execute_first(bucket, task, free);
         }
-        let transfer = self.transfer_seconds(workers, task, worker);
-        let at = if self.is_recomputed(workers, task, worker) {
+        let transfer = self.transfer_seconds(bucket, task);
+        let at = if self.is_recomputed(bucket, task) {
             self.forecast.recomputed_tasks += 1;
             self.forecast.recompute_seconds += self.dataflow.borrow().cost(task);
-            self.execute(workers, task, worker, free, run)
+            self.execute(bucket, task, free)
         } else {
             let bytes = self.output_bytes[self.dataflow.borrow().level(task)];
             let (from, since) = self.first[task.0 as usize];
-            run.received.push((from, bytes));
+            bucket.forecast.received.push((from, bytes));
             self.forecast.transfers += 1;
             self.forecast.bytes += bytes;
             self.forecast.seconds += transfer;
             free.max(since) + transfer
         };
-        self.copies.insert((task, worker), at);
+        self.copies.insert((task, bucket.worker), at);
         at
     }
 
     /// Returns the seconds to transfer the outputs of a task from the worker that executed it. Infinite if none did.
-    fn transfer_seconds(&self, workers: &impl WorkerModel, task: TaskId, worker: u32) -> f64 {
+    fn transfer_seconds(&self, bucket: &StartedBucket<'_, impl WorkerModel>, task: TaskId) -> f64 {
         let (from, since) = self.first[task.0 as usize];
         let bytes = self.output_bytes[self.dataflow.borrow().level(task)];
-        if since.is_finite() { workers.transfer_seconds(from, worker, bytes) } else { f64::INFINITY }
+        if since.is_finite() {
+            bucket.workers.transfer_seconds(from, bucket.worker, bytes)
+        } else {
+            f64::INFINITY
+        }
     }
 
-    fn is_recomputed(&self, workers: &impl WorkerModel, task: TaskId, worker: u32) -> bool {
-        let transfer = self.transfer_seconds(workers, task, worker);
-        let own = self.dataflow.borrow().cost(task) / workers.speed(worker);
+    fn is_recomputed(&self, bucket: &StartedBucket<'_, impl WorkerModel>, task: TaskId) -> bool {
+        let transfer = self.transfer_seconds(bucket, task);
+        let own = self.dataflow.borrow().cost(task) / bucket.workers.speed(bucket.worker);
         // The task alone is a lower bound, so that most outputs need no search.
         is_recompute_cheaper(transfer, own) && {
-            let again = self.recompute_seconds(workers, task, worker, MAX_DEPTH, &mut HashMap::new());
+            let again = self.recompute_seconds(bucket, task, MAX_DEPTH, &mut HashMap::new());
             is_recompute_cheaper(transfer, again)
         }
     }
@@ -300,9 +300,8 @@ impl<D: Borrow<Dataflow> + Clone> SharingSchedule<D> {
     /// chain of more than `depth` tasks would run again.
     fn recompute_seconds(
         &self,
-        workers: &impl WorkerModel,
+        bucket: &StartedBucket<'_, impl WorkerModel>,
         task: TaskId,
-        worker: u32,
         depth: u32,
         known: &mut HashMap<TaskId, f64>,
     ) -> f64 {
@@ -313,11 +312,11 @@ impl<D: Borrow<Dataflow> + Clone> SharingSchedule<D> {
             return f64::INFINITY;
         }
         let dataflow = self.dataflow.borrow();
-        let mut seconds = dataflow.cost(task) / workers.speed(worker);
+        let mut seconds = dataflow.cost(task) / bucket.workers.speed(bucket.worker);
         for read in dataflow.reads(task) {
-            if self.present_at(*read, worker).is_none() {
-                let transfer = self.transfer_seconds(workers, *read, worker);
-                let again = self.recompute_seconds(workers, *read, worker, depth - 1, known);
+            if self.present_at(*read, bucket.worker).is_none() {
+                let transfer = self.transfer_seconds(bucket, *read);
+                let again = self.recompute_seconds(bucket, *read, depth - 1, known);
                 seconds += if is_recompute_cheaper(transfer, again) { again } else { transfer };
             }
         }

@@ -274,7 +274,7 @@ impl Cluster {
         }
     }
 
-    pub(super) fn link(&self, node: usize) -> SiteLink {
+    fn link(&self, node: usize) -> SiteLink {
         self.links.get(node).copied().unwrap_or_default()
     }
 
@@ -296,11 +296,19 @@ impl Cluster {
 
     /// Counts bytes sent between nodes. Returns the additional seconds compared with a transfer within one site.
     pub(super) fn leave_site(&mut self, from: usize, to: usize, bytes: u64) -> f64 {
+        let site = self.link(from).site;
+        if site != self.link(to).site {
+            *self.egress_bytes.entry(site).or_default() += bytes;
+        }
+        self.wide_seconds(from, to, bytes)
+    }
+
+    /// Returns the additional seconds of a transfer between nodes compared with one within one site.
+    pub(super) fn wide_seconds(&self, from: usize, to: usize, bytes: u64) -> f64 {
         let (from, to) = (self.link(from), self.link(to));
         if from.site == to.site {
             return 0.0;
         }
-        *self.egress_bytes.entry(from.site).or_default() += bytes;
         bytes as f64 / from.wide_bytes_per_second.min(to.wide_bytes_per_second)
     }
 

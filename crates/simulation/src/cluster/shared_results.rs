@@ -3,7 +3,7 @@
 //!
 //! Unlike a cluster's, the workers never drop results for memory, and each look-up is free.
 
-use super::{Cluster, SiteLink};
+use super::Cluster;
 use crate::event::ran;
 use pleach_dispatch::message::TaskReport;
 use pleach_dispatch::{InstanceId, PlanId};
@@ -21,11 +21,8 @@ impl WorkerModel for Nodes<'_> {
 
     fn transfer_seconds(&self, from: u32, to: u32, bytes: u64) -> f64 {
         let network = self.cluster.schedule.network;
-        let link = |worker: u32| self.cluster.link(worker as usize);
-        let (from, to): (SiteLink, SiteLink) = (link(from), link(to));
-        let wide = from.wide_bytes_per_second.min(to.wide_bytes_per_second);
-        let far = if from.site == to.site { 0.0 } else { bytes as f64 / wide };
-        2e-6 * network.latency_us as f64 + bytes as f64 / network.bytes_per_second + far
+        let near = 2e-6 * network.latency_us as f64 + bytes as f64 / network.bytes_per_second;
+        near + self.cluster.wide_seconds(from as usize, to as usize, bytes)
     }
 }
 

@@ -126,6 +126,7 @@ impl Cluster {
         let wait = (seconds / speed * 1e6) as u64;
         let stage = workload.stage(next);
         let end_us = self.nodes[node].end_us;
+        // As a worker predicts: without the results of others.
         let late = end_us.is_some_and(|end_us| self.now_us + wait > end_us);
         if late {
             let Some(run) = self.nodes[node].runs.get_mut(&lease) else { return };
