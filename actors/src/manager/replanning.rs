@@ -2,7 +2,8 @@
 //! those that the buckets were cut with.
 //!
 //! A replan of many instances takes seconds, so it runs on a thread of its own with a snapshot of the study, and the
-//! manager continues to grant. The study merges the new buckets with its state by then.
+//! manager continues to grant. The study merges the new buckets with its state by then, in parts, and the manager handles
+//! other messages between them.
 //!
 //! Invariants:
 //! - Studies wait for a replan only while a timer is set, which replans all of them.
@@ -16,7 +17,7 @@ use actix::prelude::*;
 use pleach_dispatch::PlanId;
 use pleach_dispatch::message::{TaskOutcome, TaskReport};
 use pleach_dispatch::study::{Merged, NewBuckets, Replanner, Study, StudySnapshot};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::thread;
 use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
@@ -28,6 +29,9 @@ const REPLAN_AFTER: Duration = Duration::from_millis(100);
 /// Executed tasks of a study until its measured costs are first compared with those of its buckets. The number doubles with
 /// each comparison: a study of a million tasks has 15.
 const FIRST_COST_CHECK: u64 = 32;
+
+/// Instances that are merged in one event, 65,536: takes 2 ms.
+const MAX_MERGED: usize = 1 << 16;
 
 /// Name of the threads that replan.
 const REPLAN_THREAD: &str = "pleach-replan";
@@ -71,6 +75,11 @@ impl Replanning {
         self.running.contains_key(&study)
     }
 
+    /// Returns whether a replan counts: the study has not ended and got no other plan meanwhile.
+    fn is_current(&self, study: PlanId, number: u64) -> bool {
+        self.running.get(&study) == Some(&number)
+    }
+
     /// Starts a replan. Returns its number.
     fn start(&mut self, study: PlanId) -> u64 {
         self.started += 1;
@@ -79,13 +88,10 @@ impl Replanning {
         self.started
     }
 
-    /// Ends a replan. Returns whether its result counts: the study has not ended and got no other plan meanwhile.
-    fn end(&mut self, study: PlanId, number: u64) -> bool {
-        let counts = self.running.get(&study) == Some(&number);
-        if counts {
-            self.running.remove(&study);
-        }
-        counts
+    /// Ends a replan that counts.
+    fn end(&mut self, study: PlanId, number: u64) {
+        let ended = self.running.remove(&study);
+        assert!(ended == Some(number), "replan {number} of {study} ends, and {ended:?} is running");
     }
 
     /// Makes a running replan of a study outdated, because the study has ended or got another plan.
@@ -144,10 +150,13 @@ impl CostChecks {
 /// Result of a replan on its thread.
 struct Replan {
     replanner: Box<dyn Replanner>,
+    slots: u32,
     /// The new buckets have measured costs.
     has_new_costs: bool,
-    /// `None` if all instances stay in their bucket.
-    new: Option<NewBuckets>,
+    /// Parts to merge. Empty if all instances stay in their bucket.
+    parts: VecDeque<NewBuckets>,
+    /// Result of the merged parts. `None` before the first.
+    merged: Option<Merged>,
     /// Time that the replan took on its thread.
     took: Duration,
 }
@@ -163,7 +172,25 @@ impl Replan {
             let new = NewBuckets::new(buckets).map(|new| new.with_ranks(ranks));
             new.inspect_err(|defect| error!("failed to replan: {defect}")).ok()
         });
-        Self { replanner, has_new_costs, new, took: start.elapsed() }
+        let parts = new.map(|new| new.into_parts(snapshot, MAX_MERGED)).unwrap_or_default().into();
+        Self { replanner, slots, has_new_costs, parts, merged: None, took: start.elapsed() }
+    }
+}
+
+/// Message of the manager to itself: merge a part of a replan.
+#[derive(Message)]
+#[rtype(result = "()")]
+struct MergePart {
+    study: PlanId,
+    number: u64,
+    replan: Replan,
+}
+
+impl Handler<MergePart> for ManagerActor {
+    type Result = ();
+
+    fn handle(&mut self, MergePart { study, number, replan }: MergePart, ctx: &mut Context<Self>) {
+        self.merge_part(study, number, replan, ctx);
     }
 }
 
@@ -230,34 +257,47 @@ impl ManagerActor {
         ctx.spawn(wrap_future(result).map(move |result, actor: &mut Self, ctx: &mut Context<Self>| {
             // Without a result, the thread has ended the process.
             if let Ok(replan) = result {
-                actor.end_replan(id, number, replan, slots, ctx);
+                actor.merge_part(id, number, replan, ctx);
             }
         }));
     }
 
-    /// Merges the result of a replan with the state of its study.
-    fn end_replan(&mut self, id: PlanId, number: u64, replan: Replan, slots: u32, ctx: &mut Context<Self>) {
+    /// Merges the next part of a replan with the state of its study. Ends the replan after the last one.
+    fn merge_part(&mut self, id: PlanId, number: u64, mut replan: Replan, ctx: &mut Context<Self>) {
         // The study has ended or has another plan, which came with its own replanner.
-        if !self.replanning.end(id, number) {
+        if !self.replanning.is_current(id, number) {
             drop_elsewhere(replan);
             return;
         }
-        let Replan { replanner, has_new_costs, new, took } = replan;
+        if let Some(part) = replan.parts.pop_front() {
+            match self.core.handle_replanned(id, part) {
+                Ok(merged) => replan.merged.get_or_insert_default().add(merged),
+                Err(defect) => {
+                    error!(study = id.study, "failed to replan {id}: {defect}");
+                    replan.parts.clear();
+                }
+            }
+            self.apply_effects(ctx);
+        }
+        if replan.parts.is_empty() {
+            self.end_replan(id, number, replan, ctx);
+        } else {
+            ctx.notify(MergePart { study: id, number, replan });
+        }
+    }
+
+    fn end_replan(&mut self, id: PlanId, number: u64, replan: Replan, ctx: &mut Context<Self>) {
+        let Replan { replanner, slots, has_new_costs, merged, took, .. } = replan;
+        self.replanning.end(id, number);
         if let Some(running) = self.studies.get_mut(&id) {
             running.replanner = Some(replanner);
         }
-        if let Some(new) = new {
-            match self.core.handle_replanned(id, new) {
-                Ok(merged) => {
-                    // Other costs may leave all instances in their buckets, or arrive after the last grant.
-                    if merged.moved > 0 || !has_new_costs {
-                        self.record_replan(id, &merged, (slots, has_new_costs), took);
-                    }
-                    drop_elsewhere(merged.former);
-                }
-                Err(defect) => error!(study = id.study, "failed to replan {id}: {defect}"),
+        if let Some(merged) = merged {
+            // Other costs may leave all instances in their buckets, or arrive after the last grant.
+            if merged.moved > 0 || !has_new_costs {
+                self.record_replan(id, &merged, (slots, has_new_costs), took);
             }
-            self.apply_effects(ctx);
+            drop_elsewhere(merged.former);
         }
         // The number of slots has changed during the replan.
         if self.replanning.again.remove(&id) {

@@ -4,6 +4,7 @@
 use super::{StageActor, StageEvent};
 use actix::prelude::*;
 use pleach_dispatch::InstanceId;
+use pleach_workflow::Value;
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -67,8 +68,14 @@ impl Handler<TakeInstances> for StageActor {
 
     fn handle(&mut self, TakeInstances(which): TakeInstances, _: &mut Self::Context) -> Self::Result {
         let back = match which {
-            InstanceSelection::Part => self.run.take_unstarted(false),
-            InstanceSelection::NotUnderWay => self.run.take_unstarted(true),
+            InstanceSelection::Part => {
+                let costs = self.around.costs.lock();
+                let seconds = |task: usize, arguments: &[Value]| {
+                    costs.predict(&*self.operations[task], arguments, self.pixels)
+                };
+                self.run.take_part(seconds)
+            }
+            InstanceSelection::NotUnderWay => self.run.take_unstarted(),
             InstanceSelection::All => self.run.cancel(),
             InstanceSelection::These(instances) => self.run.withdraw(&instances),
         };

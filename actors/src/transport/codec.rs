@@ -4,6 +4,8 @@
 //! `docs/adr/0004-bincode-behind-one-codec.md`).
 
 use bincode::config::{Configuration, Limit, LittleEndian, Varint};
+use bincode::enc::write::Writer;
+use bincode::error::EncodeError;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use thiserror::Error;
@@ -20,7 +22,7 @@ const CONFIGURATION: Configuration<LittleEndian, Varint, Limit<MAX_FRAME_BYTES>>
 pub enum CodecError {
     /// The message cannot be encoded.
     #[error("failed to encode a message: {0}")]
-    Encode(bincode::error::EncodeError),
+    Encode(EncodeError),
     /// The encoded message exceeds the maximum length of a frame.
     #[error("message of {bytes} bytes; frames of at most {MAX_FRAME_BYTES} bytes are allowed")]
     TooLong {
@@ -35,12 +37,28 @@ pub enum CodecError {
     Trailing(usize),
 }
 
+/// First capacity of a frame, 256 bytes: enough for a grant or a report of one stage instance. A frame that grows from nothing
+/// is reallocated five times.
+const FIRST_BYTES: usize = 256;
+
+/// Frame that is being encoded.
+struct FrameWriter(Vec<u8>);
+
+impl Writer for &mut FrameWriter {
+    fn write(&mut self, bytes: &[u8]) -> Result<(), EncodeError> {
+        self.0.extend_from_slice(bytes);
+        Ok(())
+    }
+}
+
 /// Encodes a message.
 ///
 /// # Errors
 /// Returns [`CodecError::Encode`] and [`CodecError::TooLong`].
 pub fn encode<M: Serialize>(message: &M) -> Result<Vec<u8>, CodecError> {
-    let frame = bincode::serde::encode_to_vec(message, CONFIGURATION).map_err(CodecError::Encode)?;
+    let mut writer = FrameWriter(Vec::with_capacity(FIRST_BYTES));
+    bincode::serde::encode_into_writer(message, &mut writer, CONFIGURATION).map_err(CodecError::Encode)?;
+    let FrameWriter(frame) = writer;
     // bincode applies its limit only to decoding.
     if frame.len() > MAX_FRAME_BYTES {
         return Err(CodecError::TooLong { bytes: frame.len() });

@@ -11,7 +11,7 @@ mod shapes;
 
 use pleach_dispatch::manager::{Effect, Manager, WorkerInfo};
 use pleach_dispatch::plan::{BucketPlan, ExecutionPlan, InstancePlan, OutputPlan, ReuseScope};
-use pleach_dispatch::study::Study;
+use pleach_dispatch::study::{NewBuckets, Study};
 use pleach_dispatch::{InstanceId, LeaseId, PlanId, WorkerId};
 use pleach_workflow::TaskInput;
 use shapes::{key, stage, task};
@@ -74,6 +74,8 @@ fn grants(manager: &mut Manager) -> Vec<(WorkerId, LeaseId, Vec<InstanceId>)> {
 }
 
 fn main() {
+    merges(160_000);
+    merges(1_000_000);
     let given: Vec<u32> = std::env::args().skip(1).filter_map(|argument| argument.parse().ok()).collect();
     let buckets = given.first().copied().unwrap_or(100_000);
     let workers = given.get(1).copied().unwrap_or(256);
@@ -119,5 +121,26 @@ fn main() {
         }
         let scope = scope.as_str();
         println!("| {scope} | {begun:.0} | {} | {} | {} |", granted.show(), reported.show(), lost.show());
+    }
+}
+
+/// Prints the time of merging a replan of all instances into a study of so many instances.
+fn merges(instances: u32) {
+    for old in [1_000, 100] {
+        let plan = plan(instances / EACH, ReuseScope::Dataflow);
+        let all: Vec<InstanceId> = (0..instances).map(InstanceId).collect();
+        let bucket = |ids: &[InstanceId]| BucketPlan { instances: ids.to_vec(), pixels: 64 };
+        let plan = ExecutionPlan { buckets: all.chunks(old).map(bucket).collect(), ..plan };
+        let id = PlanId::first_round(0);
+        let mut manager = Manager::new(0);
+        manager.handle_start(id, Study::new(plan).expect("a plan that keeps the rules"));
+        let new = NewBuckets::new(all.chunks(old / 3 * 2).map(bucket).collect()).expect("each instance once");
+        let start = Instant::now();
+        let merged = manager.handle_replanned(id, new).expect("buckets of the study");
+        println!(
+            "{instances} instances of {old} a bucket: {} moved in {:.1} ms",
+            merged.moved,
+            start.elapsed().as_secs_f64() * 1e3
+        );
     }
 }

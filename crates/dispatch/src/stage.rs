@@ -15,6 +15,7 @@ mod memory_forecast;
 mod reopen;
 mod sibling_order;
 mod spare;
+mod split;
 pub mod task_key;
 mod transfer;
 mod tree;
@@ -23,7 +24,7 @@ mod withdraw;
 use crate::InstanceId;
 use crate::memory_model::{BucketDemand, TaskMemory};
 use crate::message::{BucketWork, InstanceWork, TaskFailure};
-use crate::plan::OutputPlan;
+use crate::plan::{OutputPlan, ReuseScope};
 use gate::Gate;
 use graph::{BucketGraph, NodeState};
 use memory_forecast::TaskSizes;
@@ -49,6 +50,7 @@ pub struct InvalidBucket(InstanceId);
 #[derive(Debug)]
 pub struct BucketExecution {
     graph: BucketGraph,
+    sharing: ReuseScope,
     sizes: TaskSizes,
     /// Ready tasks. The first one is next, so a subtree is finished before its sibling begins, and the order of
     /// ended tasks does not change the choice.
@@ -112,6 +114,7 @@ impl BucketExecution {
             open: graph.nodes.len(),
             ready: graph.roots().collect(),
             graph,
+            sharing: work.sharing,
             sizes,
             running: BTreeSet::new(),
             suspended: BTreeSet::new(),

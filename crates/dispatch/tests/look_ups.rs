@@ -199,8 +199,8 @@ impl<'a> Shell<'a> {
 
     fn withdraw(&mut self, choice: usize) {
         let back = match choice % 5 {
-            0 => self.run.take_unstarted(false),
-            1 => self.run.take_unstarted(true),
+            0 => self.run.take_part(|_, _| 1.0),
+            1 => self.run.take_unstarted(),
             2 => self.run.withdraw(&BTreeSet::from([InstanceId((choice / 5) as u32 % 14)])),
             3 => self.run.take_spare(Duration::from_secs((choice / 5) as u64 % 3)).1,
             _ => self.run.cancel(),

@@ -103,12 +103,23 @@ fn more_slots_make_more_ranges_of_the_unstarted_instances() {
 }
 
 #[test]
+fn only_the_ranges_that_are_split_change() {
+    let (study, mut replanner) = study();
+    let snapshot = study.snapshot();
+    let buckets = replanner.replan(&snapshot, 3).expect("more ranges");
+    check(&buckets, &snapshot);
+    // Nine ranges instead of six: three of four instances each are halved.
+    assert_eq!(buckets.iter().map(|bucket| bucket.instances.len()).collect::<Vec<_>>(), [2; 6]);
+}
+
+#[test]
 fn ranges_that_stay_are_left_out() {
     let (mut study, mut replanner) = study();
     let snapshot = study.snapshot();
     let fewer = replanner.replan(&snapshot, 1).expect("fewer ranges");
     check(&fewer, &snapshot);
-    assert_eq!(fewer.len(), 3);
+    // One of six ranges of four instances stays, and two and three of the others are joined.
+    assert_eq!(fewer.iter().map(|bucket| bucket.instances.len()).collect::<BTreeSet<_>>(), [8, 12].into());
     let merged = study.handle_replanned(NewBuckets::new(fewer).expect("each instance once"));
     assert_eq!(merged.expect("buckets of the study").outdated, 0);
     // Three ranges for two tiles: one tile is a single range.

@@ -46,5 +46,6 @@ pub use key_minimization::{
 pub use merge_problem::{Member, MergeProblem, ProblemError, TaskCosts};
 pub use strategy::{
     LeftoverRule, MAX_INSTANCES_TO_CUT, MoveSearch, PartnerRule, PreviousPlan, Pruning, Replanned,
-    SolveError, Strategy, TrtmaOptions, TrtmaReport, cut_ranges, replan, tree_order, trtma,
+    SolveError, Strategy, TrtmaOptions, TrtmaReport, adjust_ranges, cut_ranges, even_out_ranges, replan,
+    tree_order, trtma,
 };

@@ -15,7 +15,7 @@ use std::num::NonZeroUsize;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-pub use self::ranges::{cut_ranges, tree_order};
+pub use self::ranges::{adjust_ranges, cut_ranges, even_out_ranges, tree_order};
 pub use self::sca::MAX_INSTANCES as MAX_INSTANCES_TO_CUT;
 pub use self::trtma::{
     MoveSearch, PartnerRule, PreviousPlan, Pruning, Replanned, TrtmaOptions, TrtmaReport, replan, trtma,

@@ -9,8 +9,8 @@ use std::collections::BTreeSet;
 use std::num::NonZeroUsize;
 
 use pleach_reuse::{
-    Dataflow, Member, MergeProblem, ReuseTree, Strategy, TaskCosts, TaskGraph, TaskReads, best_order,
-    cut_ranges, tree_order,
+    Dataflow, Member, MergeProblem, ReuseTree, Strategy, TaskCosts, TaskGraph, TaskReads, adjust_ranges,
+    best_order, cut_ranges, even_out_ranges, tree_order,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -126,4 +126,71 @@ proptest! {
         let buckets = cut_ranges(&problem, &dataflow, &part, NonZeroUsize::new(max).unwrap());
         prop_assert_eq!(buckets.iter().flatten().copied().collect::<Vec<_>>(), part);
     }
+}
+
+proptest! {
+    #[test]
+    fn adjusted_ranges_are_parts_or_unions_of_the_present_ones(
+        (problem, graph) in case(), before in 1_usize..20, after in 1_usize..20,
+    ) {
+        let dataflow = Dataflow::build(&problem, &graph);
+        let order = tree_order(&problem, &graph);
+        let cut = |max: usize| cut_ranges(&problem, &dataflow, &order, NonZeroUsize::new(max).unwrap());
+        // As a study has them: a range within one input.
+        let same = |a: &Member, b: &Member| problem.inputs(*a) == problem.inputs(*b);
+        let mut present = pleach_reuse::Buckets::default();
+        let whole = cut(before);
+        whole.iter().flat_map(|members| members.chunk_by(same)).for_each(|part| present.push(part.iter().copied()));
+        let count = NonZeroUsize::new(after).unwrap();
+        let adjusted = adjust_ranges(&problem, &dataflow, &present, count);
+
+        let flat = |buckets: &pleach_reuse::Buckets| buckets.iter().flatten().copied().collect::<Vec<_>>();
+        prop_assert_eq!(flat(&adjusted), flat(&present));
+        prop_assert!(adjusted.iter().all(|members| members.chunk_by(same).count() == 1));
+        let most = |buckets: &pleach_reuse::Buckets| {
+            buckets.iter().map(|members| cost(&dataflow, members)).fold(0.0, f64::max)
+        };
+        let ends = |buckets: &pleach_reuse::Buckets| {
+            let ends = buckets.iter().scan(0, |end, members| { *end += members.len(); Some(*end) });
+            ends.collect::<BTreeSet<usize>>()
+        };
+        if adjusted.len() >= present.len() {
+            prop_assert_eq!(adjusted.len(), after.min(order.len()).max(present.len()));
+            prop_assert!(most(&adjusted) <= most(&present) + 1e-9);
+        }
+        let (old, new) = (ends(&present), ends(&adjusted));
+        prop_assert!(old.is_subset(&new) || new.is_subset(&old), "{:?} {:?}", old, new);
+        if after == present.len() {
+            prop_assert_eq!(&adjusted, &present);
+        }
+
+        // One group: as cut anew. Otherwise no range has instances of two groups.
+        let evened = |most: usize| even_out_ranges(&problem, &dataflow, &present, count, most);
+        prop_assert_eq!(evened(order.len().max(1)), cut(after));
+        let grouped = evened(1);
+        prop_assert_eq!(flat(&grouped), flat(&present));
+        prop_assert!(ends(&grouped).is_superset(&old));
+    }
+}
+
+/// Ten instances without common tasks, whose last two cost 8 s each and the others 1 s, were cut into five ranges of two.
+#[test]
+fn few_instances_change_their_range() {
+    let costs = (0..10).map(|instance| if instance < 8 { 1.0 } else { 8.0 }).collect();
+    let problem = MergeProblem::new(1, vec![0; 10], (0..10).collect(), TaskCosts::PerTask(costs)).unwrap();
+    let dataflow = Dataflow::build(&problem, &TaskGraph::chain(1));
+    let mut present = pleach_reuse::Buckets::default();
+    (0..5).for_each(|range| present.push([Member(2 * range), Member(2 * range + 1)]));
+    let lengths = |buckets: pleach_reuse::Buckets| buckets.iter().map(<[Member]>::len).collect::<Vec<_>>();
+    let count = |count: usize| NonZeroUsize::new(count).unwrap();
+    let adjust = |number: usize| lengths(adjust_ranges(&problem, &dataflow, &present, count(number)));
+    assert_eq!(adjust(5), [2, 2, 2, 2, 2]);
+    assert_eq!(adjust(6), [2, 2, 2, 2, 1, 1]);
+    assert_eq!(adjust(4), [4, 2, 2, 2]);
+    assert_eq!(adjust(2), [8, 2]);
+    assert_eq!(adjust(12), [1; 10]);
+    let even_out = |most: usize| lengths(even_out_ranges(&problem, &dataflow, &present, count(4), most));
+    assert_eq!(even_out(10), [4, 4, 1, 1]);
+    // Groups of 4, 4 and 16 s get 0.7, 0.7 and 2.7 of four ranges, rounded. The last group has two instances.
+    assert_eq!(even_out(4), [4, 4, 1, 1]);
 }

@@ -6,31 +6,44 @@ use super::BucketExecution;
 use super::graph::NodeState;
 use crate::InstanceId;
 use crate::ids::NodeId;
+use crate::plan::ReuseScope;
+use pleach_workflow::Value;
 use std::collections::BTreeSet;
 
 impl BucketExecution {
-    /// Withdraws instances to return to the manager: the later half of the unstarted ones, or with `all` every open one. An
-    /// instance counts as started if it is the next to be finished by a running task.
-    pub fn take_unstarted(&mut self, all: bool) -> Vec<InstanceId> {
+    /// Withdraws all open instances that are not started, to return them to the manager. An instance counts as started if it is
+    /// the next to be finished by a running task.
+    pub fn take_unstarted(&mut self) -> Vec<InstanceId> {
         let under_way = self.under_way();
-        let open: Vec<InstanceId> = self
-            .open_leaves()
-            .flat_map(|(_, instances)| instances)
-            .filter(|id| !under_way.contains(id))
-            .collect();
-        // Without a started instance the bucket keeps one half, or it would only move from worker to worker.
-        let keeps = match (all, under_way.is_empty()) {
-            (true, _) => 0,
-            (false, true) => open.len().div_ceil(2),
-            (false, false) => open.len() / 2,
+        let open: BTreeSet<InstanceId> = self.open_instances().map(|(_, id)| id).collect();
+        self.withdraw(&open.difference(&under_way).copied().collect())
+    }
+
+    /// Withdraws a part of the unstarted instances for an idle worker: the later half. In a reuse tree, where the other worker
+    /// repeats the tasks that both parts need, the part that shortens the time of both most, if any does. `seconds` predicts
+    /// the time of a task of the stage with its arguments.
+    pub fn take_part(&mut self, seconds: impl Fn(usize, &[Value]) -> f64) -> Vec<InstanceId> {
+        let under_way = self.under_way();
+        let open: Vec<(NodeId, InstanceId)> =
+            self.open_instances().filter(|(_, id)| !under_way.contains(id)).collect();
+        let kept = match (self.sharing, under_way.is_empty()) {
+            (ReuseScope::Tree, is_empty) => self.shortest_split(&open, usize::from(is_empty), seconds),
+            // Without a started instance the bucket keeps one half, or it would only move from worker to worker.
+            (_, true) => open.len().div_ceil(2),
+            (_, false) => open.len() / 2,
         };
-        self.withdraw(&open[keeps..].iter().copied().collect())
+        self.withdraw(&open[kept..].iter().map(|(_, id)| *id).collect())
     }
 
     /// Withdraws all open instances and returns them.
     pub fn cancel(&mut self) -> Vec<InstanceId> {
-        let open: Vec<InstanceId> = self.open_leaves().flat_map(|(_, instances)| instances).collect();
-        self.withdraw(&open.into_iter().collect())
+        let open = self.open_instances().map(|(_, id)| id).collect();
+        self.withdraw(&open)
+    }
+
+    /// Returns the open instances, in order, each with its leaf.
+    fn open_instances(&self) -> impl Iterator<Item = (NodeId, InstanceId)> {
+        self.open_leaves().flat_map(|(leaf, instances)| instances.into_iter().map(move |id| (leaf, id)))
     }
 
     /// Returns the open leaves, in order, with the instances that end there.

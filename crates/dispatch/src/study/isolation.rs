@@ -5,7 +5,6 @@
 //! with it, and one of these few is its cause, so each of them runs in a smaller group next. If workers crash that run a
 //! suspect alone, the suspect fails. All other instances continue.
 
-use super::state::Lease;
 use super::{StragglerPolicy, Study};
 use crate::{BucketId, InstanceId, WorkerId};
 use std::collections::{BTreeMap, BTreeSet};
@@ -108,6 +107,6 @@ impl Study {
     /// Returns whether a worker has a lease with a suspect, so that it gets nothing else.
     #[must_use]
     pub fn runs_isolated(&self, worker: WorkerId) -> bool {
-        self.leases.of_worker(worker).any(Lease::is_isolated)
+        self.leases.has_isolated(worker)
     }
 }

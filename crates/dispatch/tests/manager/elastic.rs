@@ -4,9 +4,8 @@
 use crate::plans::{chain, ids, output_key, tile_key};
 use crate::solo::STUDY;
 use pleach_dispatch::manager::{Effect, Manager, WorkerInfo};
-use pleach_dispatch::memory_model::MinimumMemory;
-use pleach_dispatch::plan::{BucketPlan, ExecutionPlan, PlanError, ReuseScope};
-use pleach_dispatch::study::{Effect as Event, NewBuckets, ReplacementPlan, StudySnapshot};
+use pleach_dispatch::plan::ExecutionPlan;
+use pleach_dispatch::study::Effect as Event;
 use pleach_dispatch::{InstanceId, LeaseId, PlanId, WorkerId};
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -340,61 +339,6 @@ fn missing_input_reopens_the_instance_despite_a_holder() {
     assert_eq!(ask(&mut manager, workers[1]), ["w1 <- 0 under 2"]);
     assert_eq!(ask(&mut manager, workers[1]), NOTHING);
     assert_eq!(done(&mut manager, workers[1], 2, 0), ["finished 0", "w1 <- 1 under 3"]);
-}
-
-#[test]
-fn replan_rebuilds_ungranted_buckets() {
-    let (mut manager, workers) = manager(alike(&[&[0, 1], &[2, 3]]), 2);
-    assert_eq!(ask(&mut manager, workers[0]), ["w0 <- 0 1 under 0"]);
-    let anew = |buckets: &[&[u32]]| {
-        let bucket = |bucket: &&[u32]| BucketPlan { instances: ids(bucket.iter().copied()), pixels: 64 };
-        NewBuckets::new(buckets.iter().map(bucket).collect()).expect("each instance once")
-    };
-    let outdated = manager.handle_replanned(STUDY, anew(&[&[0], &[1]])).expect("a merge");
-    assert_eq!((outdated.moved, outdated.outdated), (0, 2), "the bucket is granted by now");
-    // Instances granted since the snapshot drop out of the new buckets.
-    let merged = manager.handle_replanned(STUDY, anew(&[&[1, 3], &[0], &[2]])).expect("a merge");
-    assert_eq!((merged.moved, merged.outdated), (2, 2));
-    assert_eq!(effects(&mut manager), NOTHING);
-    assert_eq!(ask(&mut manager, workers[1]), ["w1 <- 3 under 1"]);
-    assert_eq!(ask(&mut manager, workers[1]), ["w1 <- 2 under 2"]);
-}
-
-#[test]
-fn replan_lets_workers_with_less_memory_take_instances() {
-    let mut plan = alike(&[&[0, 1], &[2, 3, 4]]);
-    plan.needs.min_bytes = 100;
-    let (mut manager, _) = manager(plan, 0);
-    let join = |manager: &mut Manager, memory_bytes| {
-        manager.handle_join(WorkerInfo { memory_bytes, ..WorkerInfo::ANY })
-    };
-    let (large, small) = (join(&mut manager, 100), join(&mut manager, 40));
-    assert_eq!(ask(&mut manager, large), ["w0 <- 0 1 under 0"]);
-    assert_eq!(ask(&mut manager, small), NOTHING);
-    assert_eq!(manager.able_workers(STUDY), 1);
-    let cut = |snapshot: &StudySnapshot, buckets: &[&[u32]], min_bytes| {
-        let bucket = |bucket: &&[u32]| BucketPlan { instances: ids(bucket.iter().copied()), pixels: 64 };
-        let needs = MinimumMemory { min_bytes, ..MinimumMemory::default() };
-        let buckets = buckets.iter().map(bucket).collect();
-        ReplacementPlan::new(buckets, snapshot, needs, ReuseScope::default()).expect("each instance once")
-    };
-    let snapshot = manager.study(STUDY).expect("a study").snapshot();
-    let incomplete = manager.handle_replacement(STUDY, cut(&snapshot, &[&[0], &[1], &[2], &[3]], 40));
-    assert_eq!(incomplete.unwrap_err(), PlanError::NotInOneBucket(InstanceId(4)));
-    assert_eq!(effects(&mut manager), NOTHING, "nothing has changed");
-    // The argument is the whole plan. Leased buckets end unchanged.
-    manager
-        .handle_replacement(STUDY, cut(&snapshot, &[&[0], &[1], &[2, 3], &[4]], 40))
-        .expect("a plan for all instances");
-    assert_eq!(manager.able_workers(STUDY), 2);
-    assert_eq!(effects(&mut manager), ["w1 <- 2 3 under 1"]);
-    assert_eq!(ask(&mut manager, small), ["w1 <- 4 under 2"]);
-    // Plans that need more than a worker has leave it without work again.
-    let snapshot = manager.study(STUDY).expect("a study").snapshot();
-    manager
-        .handle_replacement(STUDY, cut(&snapshot, &[&[0], &[1], &[2], &[3], &[4]], 41))
-        .expect("a plan for all instances");
-    assert_eq!(manager.able_workers(STUDY), 1);
 }
 
 #[test]

@@ -13,6 +13,7 @@ mod plans;
 mod ranges;
 #[path = "../support/regions.rs"]
 mod regions;
+mod replanned;
 mod replicas;
 #[path = "../support/shapes.rs"]
 mod shapes;

@@ -9,11 +9,14 @@ use pleach_dispatch::plan::BucketPlan;
 use pleach_dispatch::study::StudySnapshot;
 use pleach_dispatch::{BucketId, InstanceId};
 use pleach_reuse::{
-    Buckets, Dataflow, Member, MergeProblem, PreviousPlan, ReuseTree, Strategy, TaskGraph, cut_ranges,
-    replan, tree_order,
+    Buckets, Dataflow, Member, MergeProblem, PreviousPlan, ReuseTree, Strategy, TaskGraph, adjust_ranges,
+    even_out_ranges, replan, tree_order,
 };
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::num::NonZeroUsize;
+
+/// Instances of a group of ranges whose costs are evened out, 65,536: the manager merges them in one event, which takes 2 ms.
+const MAX_GROUPED: usize = 1 << 16;
 
 /// Merge problem of one stage.
 #[derive(Debug)]
@@ -151,7 +154,9 @@ impl ReplannedStage {
     ) -> Option<Vec<BucketPlan>> {
         let Self { members, problem, .. } = self;
         let tree = match &self.sharing {
-            SharingTables::Ranges(ranges) => return Some(self.cut_again(ranges, snapshot, desired)),
+            SharingTables::Ranges(ranges) => {
+                return Some(self.adjust(ranges, snapshot, desired, has_other_costs));
+            }
             SharingTables::Tree(tree) => tree,
         };
         let id = |member: Member| members[member.0 as usize];
@@ -204,37 +209,46 @@ impl ReplannedStage {
     }
 
     /// Returns ranges of the unstarted instances that differ from their present buckets.
-    fn cut_again(
+    fn adjust(
         &self,
         ranges: &RangeTables,
         snapshot: &StudySnapshot,
         desired: NonZeroUsize,
+        has_other_costs: bool,
     ) -> Vec<BucketPlan> {
         let id = |member: &Member| self.members[member.0 as usize];
         let waits = |member: &Member| snapshot.is_unstarted(id(member));
-        let unstarted: Vec<Member> = ranges.order.iter().copied().filter(waits).collect();
+        // In the order of their first instances. A bucket of returned instances may lie between those of another one.
+        let mut numbers: HashMap<BucketId, usize> = HashMap::new();
+        let mut lists: Vec<Vec<Member>> = Vec::new();
+        for member in ranges.order.iter().copied().filter(waits) {
+            let Some(bucket) = snapshot.bucket_of(id(&member)) else { continue };
+            let number = *numbers.entry(bucket).or_insert(lists.len());
+            if number == lists.len() {
+                lists.push(Vec::new());
+            }
+            lists[number].push(member);
+        }
+        let unstarted: usize = lists.iter().map(Vec::len).sum();
+        let mut present = Buckets::default();
+        lists.into_iter().for_each(|members| present.push(members));
         // Ranges stay as large as for the whole stage, which keeps their reuse. One for each slot at least.
-        let share = (desired.get() * unstarted.len()).div_ceil(self.members.len().max(1));
+        let share = (desired.get() * unstarted).div_ceil(self.members.len().max(1));
         let count = share.max(desired.get() / BUCKETS_PER_SLOT);
         let count = NonZeroUsize::new(count).unwrap_or(NonZeroUsize::MIN);
-        let mut present: HashMap<BucketId, usize> = HashMap::new();
-        for bucket in unstarted.iter().filter_map(|member| snapshot.bucket_of(id(member))) {
-            *present.entry(bucket).or_default() += 1;
-        }
-        let stays = |members: &[Member]| {
-            let bucket = snapshot.bucket_of(id(&members[0]));
-            let is_of_bucket = |member: &Member| snapshot.bucket_of(id(member)) == bucket;
-            let size = bucket.and_then(|bucket| present.get(&bucket));
-            size == Some(&members.len()) && members.iter().all(is_of_bucket)
+        let (problem, dataflow) = (&self.problem, &ranges.dataflow);
+        let adjusted = match has_other_costs {
+            true => even_out_ranges(problem, dataflow, &present, count, MAX_GROUPED),
+            false => adjust_ranges(problem, dataflow, &present, count),
         };
-        let cut = cut_ranges(&self.problem, &ranges.dataflow, &unstarted, count);
-        // With fewer ranges than inputs, a range has several of them.
-        let same = |a: &Member, b: &Member| self.problem.inputs(*a) == self.problem.inputs(*b);
-        let changed = cut.iter().flat_map(|members| members.chunk_by(same)).filter(|members| !stays(members));
+        let before: HashSet<&[Member]> = present.iter().collect();
         let plan = |members: &[Member]| BucketPlan {
             instances: members.iter().map(id).collect(),
             pixels: self.pixels[members[0].0 as usize],
         };
-        changed.map(plan).collect()
+        // With fewer ranges than inputs, a range has several of them.
+        let same = |a: &Member, b: &Member| problem.inputs(*a) == problem.inputs(*b);
+        let ranges = adjusted.iter().flat_map(|members| members.chunk_by(same));
+        ranges.filter(|members| !before.contains(members)).map(plan).collect()
     }
 }

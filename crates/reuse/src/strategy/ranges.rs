@@ -8,9 +8,13 @@
 //! Takes O(kn) hash look-ups for the sequence, and O(kn) steps for each of about 60 limits. Neighboring ranges have
 //! tasks in common: a worker that executes them one after the other finds those in its result cache.
 
+mod adjust;
+
 use std::collections::BinaryHeap;
 use std::num::NonZeroUsize;
 use std::ops::Range;
+
+pub use adjust::{adjust_ranges, even_out_ranges};
 
 use crate::buckets::Buckets;
 use crate::cost::dataflow::Dataflow;

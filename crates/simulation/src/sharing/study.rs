@@ -123,6 +123,11 @@ impl SharedStudy {
         self.tasks[task].seconds * tile * own
     }
 
+    /// Returns the mean seconds of a task.
+    pub(super) fn task_seconds(&self, task: usize) -> f64 {
+        self.tasks[task].seconds
+    }
+
     /// Returns the time of the longest path from the start of each task to the end of an instance.
     pub(super) fn paths(&self) -> Vec<Duration> {
         let mut paths: Vec<f64> = self.tasks.iter().map(|task| task.seconds).collect();

@@ -5,10 +5,11 @@ use pleach_dispatch::LeaseId;
 use std::time::Duration;
 
 impl SharingCluster {
-    /// Returns half of the unstarted instances of a bucket.
+    /// Returns a part of the unstarted instances of a bucket.
     pub(super) fn share_half(&mut self, number: usize, lease: LeaseId) {
         let bucket = self.nodes[number].buckets.get_mut(&lease);
-        let back = bucket.map(|bucket| bucket.run.take_unstarted(false)).unwrap_or_default();
+        let seconds = |task: usize, _: &[_]| self.study.task_seconds(task);
+        let back = bucket.map(|bucket| bucket.run.take_part(seconds)).unwrap_or_default();
         self.end_withdrawal(number, lease);
         self.send_to_manager(number, WorkerMessage::Back(lease, back));
     }

@@ -121,11 +121,19 @@ pub(crate) struct ReturnedInstances {
     pub(crate) twin: Option<LeaseId>,
 }
 
+/// Leases of a worker.
+#[derive(Debug, Default)]
+struct WorkerLeases {
+    ids: BTreeSet<LeaseId>,
+    /// Number of isolated ones.
+    isolated: usize,
+}
+
 /// All leases of a study.
 #[derive(Debug, Default)]
 pub(crate) struct Leases {
     by_id: BTreeMap<LeaseId, Lease>,
-    by_worker: BTreeMap<WorkerId, BTreeSet<LeaseId>>,
+    by_worker: BTreeMap<WorkerId, WorkerLeases>,
 }
 
 impl Leases {
@@ -156,11 +164,17 @@ impl Leases {
     }
 
     pub(crate) fn of_worker(&self, worker: WorkerId) -> impl Iterator<Item = &Lease> {
-        self.by_worker.get(&worker).into_iter().flatten().filter_map(|id| self.by_id.get(id))
+        let ids = self.by_worker.get(&worker).into_iter().flat_map(|leases| &leases.ids);
+        ids.filter_map(|id| self.by_id.get(id))
     }
 
     pub(crate) fn count_of(&self, worker: WorkerId) -> usize {
-        self.by_worker.get(&worker).map_or(0, BTreeSet::len)
+        self.by_worker.get(&worker).map_or(0, |leases| leases.ids.len())
+    }
+
+    /// Returns whether a worker has an isolated lease.
+    pub(crate) fn has_isolated(&self, worker: WorkerId) -> bool {
+        self.by_worker.get(&worker).is_some_and(|leases| leases.isolated > 0)
     }
 
     /// Returns the workers that have leases.
@@ -171,7 +185,9 @@ impl Leases {
     /// Adds a lease. Its id is new.
     pub(crate) fn grant(&mut self, id: LeaseId, lease: Lease) {
         assert!(!lease.open.is_empty(), "{id} of {} is empty", lease.worker);
-        let is_new = self.by_worker.entry(lease.worker).or_default().insert(id);
+        let of_worker = self.by_worker.entry(lease.worker).or_default();
+        of_worker.isolated += usize::from(lease.isolated);
+        let is_new = of_worker.ids.insert(id);
         assert!(is_new, "{id} of {} is granted twice", lease.worker);
         let before = self.by_id.insert(id, lease);
         assert!(before.is_none(), "{id} is granted twice, before as {before:?}");
@@ -179,8 +195,10 @@ impl Leases {
 
     /// Isolates a lease: from now on its worker gets nothing else.
     pub(crate) fn isolate(&mut self, id: LeaseId) {
-        if let Some(lease) = self.by_id.get_mut(&id) {
-            lease.isolated = true;
+        let Some(lease) = self.by_id.get_mut(&id) else { return };
+        if !std::mem::replace(&mut lease.isolated, true) {
+            let of_worker = self.by_worker.get_mut(&lease.worker);
+            of_worker.into_iter().for_each(|leases| leases.isolated += 1);
         }
     }
 
@@ -262,7 +280,7 @@ impl Leases {
     /// Ends all leases of a worker. Returns their instances, by lease in the order of ids.
     pub(crate) fn remove_worker(&mut self, worker: WorkerId) -> Vec<ReturnedInstances> {
         let mut ended = Vec::new();
-        while let Some(id) = self.by_worker.get(&worker).and_then(BTreeSet::first).copied() {
+        while let Some(id) = self.by_worker.get(&worker).and_then(|leases| leases.ids.first()).copied() {
             let Some(lease) = self.remove(id) else { break };
             assert!(lease.worker == worker, "{id} of {} is among the leases of {worker}", lease.worker);
             assert!(!lease.open.is_empty(), "{id} of {worker} ends with it and is empty");
@@ -279,8 +297,14 @@ impl Leases {
         let lease = self.by_id.remove(&id)?;
         let worker = lease.worker;
         let of_worker = self.by_worker.get_mut(&worker);
-        let (was_known, is_last) =
-            of_worker.map_or((false, false), |leases| (leases.remove(&id), leases.is_empty()));
+        let (was_known, is_last) = of_worker.map_or((false, false), |leases| {
+            assert!(
+                leases.isolated >= usize::from(lease.isolated),
+                "{id} of {worker} is not counted as isolated"
+            );
+            leases.isolated -= usize::from(lease.isolated);
+            (leases.ids.remove(&id), leases.ids.is_empty())
+        });
         assert!(was_known, "{id} ends, and {worker} does not have it");
         if is_last {
             self.by_worker.remove(&worker);
@@ -295,7 +319,7 @@ impl Leases {
     /// Compares both maps, and twins with each other.
     pub(crate) fn check(&self) -> Result<(), String> {
         for (id, lease) in &self.by_id {
-            let is_known = self.by_worker.get(&lease.worker).is_some_and(|leases| leases.contains(id));
+            let is_known = self.by_worker.get(&lease.worker).is_some_and(|leases| leases.ids.contains(id));
             if !is_known || lease.open.is_empty() {
                 return Err(format!("{id} is empty or {} does not have it", lease.worker));
             }
@@ -305,9 +329,18 @@ impl Leases {
                 return Err(format!("{id} has the twin {twin}, which is {other:?}"));
             }
         }
-        let counted: usize = self.by_worker.values().map(BTreeSet::len).sum();
-        if counted != self.by_id.len() || self.by_worker.values().any(BTreeSet::is_empty) {
+        let counted: usize = self.by_worker.values().map(|leases| leases.ids.len()).sum();
+        if counted != self.by_id.len() || self.by_worker.values().any(|leases| leases.ids.is_empty()) {
             return Err(format!("workers have {counted} leases, {} exist", self.by_id.len()));
+        }
+        for (worker, leases) in &self.by_worker {
+            let isolated = self.of_worker(*worker).filter(|lease| lease.is_isolated()).count();
+            if isolated != leases.isolated {
+                return Err(format!(
+                    "{worker} has {isolated} isolated leases, {} are counted",
+                    leases.isolated
+                ));
+            }
         }
         Ok(())
     }
