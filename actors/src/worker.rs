@@ -40,6 +40,7 @@ use pleach_dispatch::directory::MemberId;
 use pleach_dispatch::memory_model::{BucketDemand, MemoryBudget};
 use pleach_dispatch::message::{Report, ToManager};
 use pleach_dispatch::stage::NodeId;
+use pleach_dispatch::storage::TransferCost;
 use pleach_dispatch::worker::{Effect, Worker};
 use pleach_dispatch::{LeaseId, PlanId, SlotId};
 use state::{
@@ -54,6 +55,9 @@ use tokio_stream::wrappers::UnboundedReceiverStream;
 
 /// Interval of storage reports to the manager, for display, and of clock ticks for a worker with a time limit.
 const TICK: Duration = Duration::from_secs(1);
+
+/// Ticks between reports of the measured links.
+const TICKS_OF_LINKS: u32 = 5;
 
 /// Actor of one worker node.
 pub struct WorkerActor {
@@ -193,9 +197,10 @@ impl WorkerActor {
         bucket.grant(slot, node);
     }
 
-    /// Starts the periodic tick. It reports the bytes in storage whenever they have changed.
+    /// Starts the periodic tick. It reports the bytes in storage whenever they have changed, and the measured links now and
+    /// then.
     fn start_ticks(&self, ctx: &mut Context<Self>) {
-        let mut reported = 0;
+        let (mut reported, mut ticks) = (0, 0u32);
         ctx.run_interval(TICK, move |actor, ctx| {
             actor.core.handle_tick(actor.start.elapsed());
             actor.apply_effects(ctx);
@@ -203,7 +208,19 @@ impl WorkerActor {
             if std::mem::replace(&mut reported, bytes) != bytes {
                 actor.send(&ToManager::StorageUsage { bytes }, ctx);
             }
+            // Repeated without a change: a manager that was started again has forgotten it.
+            if ticks.is_multiple_of(TICKS_OF_LINKS) {
+                actor.report_links(ctx);
+            }
+            ticks = ticks.wrapping_add(1);
         });
+    }
+
+    fn report_links(&mut self, ctx: &mut Context<Self>) {
+        let measured = self.setup.remote.as_ref().and_then(|remote| remote.exchange.links().mean());
+        if let Some(TransferCost { bytes_per_second, latency_seconds }) = measured {
+            self.send(&ToManager::MeasuredLink { bytes_per_second, latency_seconds }, ctx);
+        }
     }
 }
 

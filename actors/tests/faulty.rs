@@ -26,7 +26,9 @@ use faulty::{Conduct, Faulty, record};
 use outcome::{Sets, check};
 use pleach_actors::directory::DirectoryMetrics;
 use pleach_actors::exchange::Exchange;
-use pleach_actors::manager::{Connect, ManagerActor, PendingWorker, ServiceHooks, StartPlan, StudyRequest};
+use pleach_actors::manager::{
+    Connect, GetView, ManagerActor, PendingWorker, ServiceHooks, StartPlan, StudyRequest,
+};
 use pleach_actors::transport::hello::Hello;
 use pleach_actors::transport::identity::Role;
 use pleach_actors::transport::quic::{Peer, Server};
@@ -287,6 +289,28 @@ async fn with_link(cluster: &Cluster, seconds: u64) -> (usize, u64, usize) {
     let runs = group.runs();
     exchange.close().await;
     (sound.sent(), recomputed, runs)
+}
+
+#[test]
+fn workers_report_their_links() {
+    let cluster = Cluster::new(patient());
+    System::new().block_on(async {
+        let group = Group::new(&cluster).await;
+        let other = group.workers[1].exchange.address();
+        for region in 0..10 {
+            group.workers[0].exchange.observe_link(other, 100 * region, Duration::from_secs(10));
+        }
+        let reported = async {
+            loop {
+                let view = group.manager.send(GetView).await.expect("the manager lives");
+                let mut links = view.workers.into_iter().map(|worker| (worker.name, worker.transfers));
+                if let Some((name, Some(cost))) = links.find(|(_, cost)| cost.is_some()) {
+                    return (name, cost.latency_seconds.round());
+                }
+            }
+        };
+        assert_eq!(soon(reported).await, ("w1".to_owned(), 10.0));
+    });
 }
 
 #[test]

@@ -260,6 +260,44 @@ fn manager_answers_and_grants_during_a_replan() {
 }
 
 #[test]
+fn many_instances_are_merged_in_parts() {
+    System::new().block_on(async {
+        let manager = ManagerActor::for_service(service()).start();
+        let _worker = idler(&manager, 1);
+        let (done, _outcome) = oneshot::channel();
+        // Of two stages: more than are merged in one event.
+        let instances = 40_000;
+        let replanner = Some(Box::new(OneByOne(Arc::default())) as _);
+        let study = StudyRequest { replanner, ..study(instances, 1000, done) };
+        manager.send(StartPlan { id: PlanId::first_round(1), study }).await.expect("the manager lives");
+        let view = viewed(&manager, |view| view.replans > 0).await;
+        assert_eq!((view.replans, view.replanned_instances), (1, 2 * instances as u64));
+    });
+}
+
+#[test]
+fn measured_links_are_those_that_a_transfer_can_have() {
+    System::new().block_on(async {
+        let manager = ManagerActor::for_service(service()).start();
+        let worker = idler(&manager, 1);
+        let report = async |bytes_per_second: f64, latency_seconds: f64, bytes: u64| {
+            let link = ToManager::MeasuredLink { bytes_per_second, latency_seconds };
+            // The manager handles messages in order, so the bytes show that it has handled the link.
+            for message in [link, ToManager::StorageUsage { bytes }] {
+                worker.link.send(codec::encode(&message).expect("a message")).expect("the link is there");
+            }
+            let has = |view: &ManagerView| view.workers.iter().any(|worker| worker.bytes == bytes);
+            viewed(&manager, has).await.workers[0].transfers.map(|cost| cost.seconds(1000))
+        };
+        assert_eq!(report(f64::NAN, 1.0, 1).await, None);
+        assert_eq!(report(0.0, 1.0, 2).await, None);
+        assert_eq!(report(500.0, 1.0, 3).await, Some(3.0));
+        assert_eq!(report(500.0, f64::INFINITY, 4).await, Some(3.0));
+        assert_eq!(report(f64::INFINITY, 4.0, 5).await, Some(4.0));
+    });
+}
+
+#[test]
 fn reattached_worker_drops_studies_finished_meanwhile() {
     System::new().block_on(async {
         let manager = ManagerActor::for_service(service()).start();

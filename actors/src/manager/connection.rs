@@ -10,6 +10,7 @@ use acknowledgments::Acknowledgments;
 use actix::prelude::*;
 use pleach_dispatch::manager::WorkerInfo;
 use pleach_dispatch::message::ToWorker;
+use pleach_dispatch::storage::TransferCost;
 use pleach_dispatch::{PlanId, WorkerId};
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -87,6 +88,8 @@ pub(super) struct Connection {
     pub(super) exchange: Option<SocketAddr>,
     /// Bytes of regions in its storage.
     pub(super) bytes: u64,
+    /// Measured cost of transfers from other workers.
+    pub(super) transfers: Option<TransferCost>,
     acknowledgments: Acknowledgments,
 }
 
@@ -128,6 +131,7 @@ impl Handler<Connect> for ManagerActor {
             since: Instant::now(),
             exchange: None,
             bytes: 0,
+            transfers: None,
             acknowledgments: Acknowledgments::default(),
         };
         let id = self.connections.insert(connection);

@@ -9,6 +9,7 @@ use pleach_dispatch::manager::WorkerInfo;
 use pleach_dispatch::message::{
     MissingInput, ReattachState, Report, ReportedEnd, TaskReport, ToManager, ToWorker,
 };
+use pleach_dispatch::storage::TransferCost;
 use pleach_dispatch::study::{InstanceEnd, InstanceReport, WorkerReports};
 use pleach_dispatch::{InstanceId, LeaseId, PlanId, WorkerId};
 use std::collections::BTreeMap;
@@ -74,6 +75,9 @@ impl ManagerActor {
             }
             (ToManager::File { digest }, Some(worker)) => self.send_file(worker, digest, ctx),
             (ToManager::StorageUsage { bytes }, Some(_)) => self.set_storage(id, bytes),
+            (ToManager::MeasuredLink { bytes_per_second, latency_seconds }, Some(_)) => {
+                self.set_transfers(id, TransferCost { bytes_per_second, latency_seconds });
+            }
             (ToManager::Drain, Some(worker)) => self.core.handle_drain(worker),
             (ToManager::Leave, Some(_)) => self.close(id, false, ctx),
             // A second join, or a message before the join, violates the protocol.
@@ -87,6 +91,15 @@ impl ManagerActor {
     fn set_storage(&mut self, id: ConnectionId, bytes: u64) {
         if let Some(connection) = self.connections.get_mut(id) {
             connection.bytes = bytes;
+        }
+    }
+
+    /// Records the measured links of a worker. Ignores costs that no transfer has.
+    fn set_transfers(&mut self, id: ConnectionId, cost: TransferCost) {
+        let is_cost =
+            cost.bytes_per_second > 0.0 && cost.latency_seconds >= 0.0 && cost.latency_seconds.is_finite();
+        if let Some(connection) = self.connections.get_mut(id).filter(|_| is_cost) {
+            connection.transfers = Some(cost);
         }
     }
 

@@ -2,6 +2,7 @@
 
 use super::ManagerActor;
 use pleach_dispatch::PlanId;
+use pleach_dispatch::storage::TransferCost;
 use pleach_dispatch::study::Study;
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
@@ -72,6 +73,8 @@ pub struct WorkerView {
     pub leases: usize,
     /// Bytes of regions in its storage, as last reported.
     pub bytes: u64,
+    /// Cost of transfers from other workers, as the worker has measured it.
+    pub transfers: Option<TransferCost>,
     /// Memory limit in bytes.
     pub memory_bytes: u64,
     /// Capacity of its spill tiers in bytes.
@@ -122,6 +125,7 @@ impl ManagerActor {
                 slots: self.core.worker_info(worker)?.slots,
                 leases,
                 bytes: connection.bytes,
+                transfers: connection.transfers,
                 memory_bytes: connection.newcomer.facts.memory_bytes,
                 spill_bytes: connection.newcomer.facts.spill_bytes,
                 lacking: self.core.missing_operations(worker),

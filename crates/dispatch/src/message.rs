@@ -126,6 +126,13 @@ pub enum ToManager {
         /// Predicted path from the start of the next task of each to its end.
         path: Duration,
     },
+    /// Cost of transfers from other workers to this one, as measured so far. Sent every few seconds.
+    MeasuredLink {
+        /// Above 0. Infinite if size does not matter.
+        bytes_per_second: f64,
+        /// Seconds for each region, independent of its size.
+        latency_seconds: f64,
+    },
     /// A bucket is over, and has done tasks since its last report: for instances that went back to the manager.
     UnreportedTasks {
         /// The study.

@@ -10,4 +10,5 @@ mod remote;
 
 pub use eviction::{Eviction, IdleRegion, select_evictions, select_replicas};
 pub use link::{LinkModel, Links};
+pub use pleach_reuse::TransferCost;
 pub use remote::{FetchRates, RemoteSource};

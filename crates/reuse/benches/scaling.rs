@@ -11,6 +11,7 @@
 mod application;
 
 use std::alloc::{GlobalAlloc, Layout, System};
+use std::collections::HashSet;
 use std::num::NonZeroUsize;
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -18,8 +19,9 @@ use std::time::Instant;
 
 use application::task_graph;
 use pleach_reuse::{
-    Dataflow, Interner, LeftoverRule, MergeProblem, PreviousPlan, ReuseSummary, ReuseTree, SharingSchedule,
-    Strategy, TaskCosts, TransferCost, TrtmaOptions, cut_ranges, replan, tree_order,
+    Dataflow, Interner, LeftoverRule, Member, MergeProblem, PreviousPlan, ReuseSummary, ReuseTree,
+    SharingSchedule, Strategy, TaskCosts, TransferCost, TrtmaOptions, adjust_ranges, cut_ranges, replan,
+    tree_order,
 };
 
 /// Returns the processor seconds of this thread on Linux, and wall-clock seconds on other systems. Processor
@@ -245,6 +247,32 @@ fn afterwards(sizes: &[usize]) {
     }
 }
 
+/// Measures replans of 768 ranges: all cut again, and adjusted to fewer and more. Also counts instances in other ranges.
+fn adjusted(sizes: &[usize]) {
+    println!(
+        "\n| instances | 768 ranges cut again, s | 3 fewer, s | moved | 3 more, s | moved | twice as many, s | moved |"
+    );
+    println!("| --- | --- | --- | --- | --- | --- | --- | --- |");
+    let graph = task_graph();
+    let number = |ranges: usize| NonZeroUsize::new(ranges).expect("not 0");
+    for instances in sizes {
+        let problem = morris(*instances);
+        let (dataflow, order) = (Dataflow::build(&problem, &graph), tree_order(&problem, &graph));
+        let start = processor_seconds();
+        let present = cut_ranges(&problem, &dataflow, &order, number(768));
+        print!("| {instances} | {:.3} |", processor_seconds() - start);
+        let before: HashSet<&[Member]> = present.iter().collect();
+        for ranges in [765, 771, 1536] {
+            let start = processor_seconds();
+            let adjusted = adjust_ranges(&problem, &dataflow, &present, number(ranges));
+            let seconds = processor_seconds() - start;
+            let moved = adjusted.iter().filter(|members| !before.contains(members)).map(<[Member]>::len);
+            print!(" {seconds:.3} | {} |", moved.sum::<usize>());
+        }
+        println!();
+    }
+}
+
 fn main() {
     let asked = std::env::args().skip(1).find_map(|argument| argument.parse().ok());
     let most: usize = asked.unwrap_or(1_000_000);
@@ -299,5 +327,6 @@ fn main() {
     }
     if all || only("afterwards") {
         afterwards(&sizes);
+        adjusted(&sizes);
     }
 }

@@ -91,6 +91,12 @@ impl Links {
         self.all.observe(bytes, time);
     }
 
+    /// Returns latency and bandwidth over all links. `None` before enough transfers are measured.
+    #[must_use]
+    pub fn mean(&self) -> Option<TransferCost> {
+        self.all.cost()
+    }
+
     /// Returns the expected seconds to receive a region from one of these workers: the mean of their links. A link that is not
     /// measured counts as the mean of all links. Returns `None` before any link is measured, and for a region much larger than
     /// all before.

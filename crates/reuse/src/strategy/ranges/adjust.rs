@@ -66,6 +66,9 @@ pub fn even_out_ranges(
     evened
 }
 
+/// Two neighbors of one input: cost of both together, start, middle and end. The cheapest pair is the largest.
+type Pair = Reverse<(u64, usize, usize, usize)>;
+
 /// Ranges that are being adjusted. Entries of the heaps for ranges that have changed since are skipped.
 struct Adjustment<'a> {
     problem: &'a MergeProblem,
@@ -75,8 +78,8 @@ struct Adjustment<'a> {
     ranges: BTreeMap<usize, usize>,
     /// Ranges by cost.
     expensive: BinaryHeap<(u64, Reverse<usize>, usize)>,
-    /// Two neighbors of one input by the cost of both together: start, middle and end. `None` until a junction is possible.
-    pairs: Option<BinaryHeap<Reverse<(u64, usize, usize, usize)>>>,
+    /// `None` until a junction is possible.
+    pairs: Option<BinaryHeap<Pair>>,
     max_joined: usize,
 }
 

@@ -10,6 +10,7 @@ fn worker(name: &str, state: WorkerState) -> WorkerView {
         slots: 1,
         leases: 0,
         bytes: 0,
+        transfers: None,
         memory_bytes: 0,
         spill_bytes: 0,
         lacking: Vec::new(),

@@ -28,6 +28,7 @@ fn worker(name: &str, state: WorkerState, leases: usize, bytes: u64) -> WorkerVi
         slots: 2,
         leases,
         bytes,
+        transfers: None,
         memory_bytes: 0,
         spill_bytes: 0,
         lacking: Vec::new(),

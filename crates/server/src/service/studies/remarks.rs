@@ -98,6 +98,7 @@ mod tests {
             slots: 1,
             leases: 0,
             bytes: 0,
+            transfers: None,
             memory_bytes,
             spill_bytes: 0,
             lacking: Vec::new(),

@@ -8,9 +8,12 @@ use pleach_planner::{
     BucketLimitOptions, DEFAULT_LINK, Plan, PlanOptions, PlanRequest, PlanningError, PlanningInput,
     StudyReplanner, WorkerMemory,
 };
-use pleach_reuse::BUCKETS_PER_CORE;
+use pleach_reuse::{BUCKETS_PER_CORE, TransferCost};
 use pleach_study::PreparedStudy;
 use std::num::{NonZeroU32, NonZeroUsize};
+
+/// Size by which measured links are compared, 16 MiB: a mask of a tile of 4096² pixels.
+const PLANE_BYTES: u64 = 16 << 20;
 
 /// Capacity of the workers that a study is planned for.
 #[derive(Clone, Debug)]
@@ -18,6 +21,8 @@ pub(crate) struct PlannedCapacity {
     slots: NonZeroU32,
     /// Memory of each worker.
     pub(super) memory: Vec<WorkerMemory>,
+    /// Cost of transfers between workers.
+    pub(super) transfers: TransferCost,
 }
 
 impl PlannedCapacity {
@@ -28,13 +33,24 @@ impl PlannedCapacity {
             memory_bytes: worker.memory_bytes,
             spill_bytes: worker.spill_bytes,
         });
-        Self { slots: NonZeroU32::new(slots).unwrap_or(NonZeroU32::MIN), memory: memory.collect() }
+        let measured = view.workers.iter().filter_map(|worker| worker.transfers).collect();
+        Self {
+            slots: NonZeroU32::new(slots).unwrap_or(NonZeroU32::MIN),
+            memory: memory.collect(),
+            transfers: median(measured).unwrap_or(DEFAULT_LINK),
+        }
     }
 
     /// Returns the number of workers with too little memory for a plan with these needs.
     pub(super) fn too_small(&self, needs: &MinimumMemory) -> usize {
         self.memory.iter().filter(|memory| !memory.fits(needs)).count()
     }
+}
+
+/// Returns the median of some transfer costs, by the time for a plane of an image.
+fn median(mut costs: Vec<TransferCost>) -> Option<TransferCost> {
+    costs.sort_by(|a, b| a.seconds(PLANE_BYTES).total_cmp(&b.seconds(PLANE_BYTES)));
+    costs.get(costs.len() / 2).copied()
 }
 
 /// Plans a study with a cost model.
@@ -54,8 +70,7 @@ pub(super) fn plan(
         workers: &workers.memory,
         tree_fallback: true,
     };
-    // Links are measured by each worker for itself, while it runs tasks.
-    let input = PlanningInput { costs, link: Some(DEFAULT_LINK), ..prepared.planning_input() };
+    let input = PlanningInput { costs, link: Some(workers.transfers), ..prepared.planning_input() };
     let mut plan = pleach_planner::plan(input, &request)?;
     plan.study.plan.durable = prepared.study.durable;
     Ok(plan)
@@ -74,4 +89,42 @@ pub(super) fn replan(planned: &mut Plan, choice: PlanChoice) -> Option<StudyRepl
     // More buckets than usual were needed for the workers' memory.
     let least = if most > usual { most } else { NonZeroUsize::MIN };
     Some(study.take_replanner(most, least))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pleach_actors::manager::{WorkerState, WorkerView};
+
+    fn view(links: &[Option<(f64, f64)>]) -> ManagerView {
+        let worker = |link: &Option<(f64, f64)>| WorkerView {
+            name: "w".to_owned(),
+            host: None,
+            state: WorkerState::Active,
+            slots: 2,
+            leases: 0,
+            bytes: 0,
+            transfers: link.map(|(bytes_per_second, latency_seconds)| TransferCost {
+                bytes_per_second,
+                latency_seconds,
+            }),
+            memory_bytes: 1,
+            spill_bytes: 0,
+            lacking: Vec::new(),
+            lease_end_seconds: None,
+            duplicate: None,
+        };
+        ManagerView { workers: links.iter().map(worker).collect(), ..ManagerView::default() }
+    }
+
+    #[test]
+    fn transfers_are_predicted_by_the_median_link() {
+        let transfers = |links: &[Option<(f64, f64)>]| PlannedCapacity::of(&view(links)).transfers;
+        assert_eq!(transfers(&[]), DEFAULT_LINK);
+        assert_eq!(transfers(&[None, None]), DEFAULT_LINK);
+        let (slow, fast) = (Some((1e6, 0.1)), Some((1e9, 1e-3)));
+        assert_eq!(transfers(&[None, slow]).bytes_per_second, 1e6);
+        assert_eq!(transfers(&[fast, slow, fast, None]).bytes_per_second, 1e9);
+        assert_eq!(transfers(&[slow, fast, slow]).bytes_per_second, 1e6);
+    }
 }
