@@ -7,8 +7,8 @@ mod toy;
 use actix::prelude::*;
 use parking_lot::Mutex;
 use pleach_actors::manager::{
-    Cancel, Connect, DropStudyResults, GetView, ManagerActor, ManagerView, PendingWorker, RetainResults,
-    ServiceHooks, StartPlan, StudyRequest,
+    Cancel, Connect, DropStudyResults, GetView, ManagerActor, ManagerView, PendingWorker, RecordDurable,
+    RetainResults, ServiceHooks, StartPlan, StudyRequest,
 };
 use pleach_actors::transport::clock::SystemClock;
 use pleach_actors::transport::in_memory::{MemoryEnd, pair};
@@ -20,6 +20,7 @@ use pleach_dispatch::message::{
 use pleach_dispatch::plan::BucketPlan;
 use pleach_dispatch::study::{Replanner, Study, StudyOutcome, StudySnapshot};
 use pleach_dispatch::{InstanceId, LeaseId, PlanId};
+use pleach_regions::Table;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
@@ -388,5 +389,64 @@ fn sync_is_acknowledged_after_the_grants_of_earlier_requests() {
                 _ => {}
             }
         }
+    });
+}
+
+/// A worker reports an instance, loses its link, and reports it again before the record is on disk.
+#[test]
+fn repeated_report_is_acknowledged_once_its_record_is_on_disk() {
+    System::new().block_on(async {
+        let manager = ManagerActor::for_service(service()).start();
+        let (done, _outcome) = oneshot::channel();
+        let id = PlanId::first_round(1);
+        manager.send(StartPlan { id, study: study(2, 1, done) }).await.unwrap();
+        let join = |before: Option<ReattachState>| {
+            let (near, far) = pair();
+            let newcomer = PendingWorker::local();
+            manager.do_send(Connect { link: Box::new(near.link), incoming: near.incoming, newcomer });
+            let join = ToManager::Join { slots: 1, incarnation: 1, exchange_port: None, before };
+            far.link.send(codec::encode(&join).unwrap()).unwrap();
+            far
+        };
+        let report = |lease: LeaseId, instance: InstanceId| {
+            let results = vec![Table::new([("value", 1.0)])];
+            let end = ReportedEnd::Done { results, shared: Vec::new() };
+            ToManager::Reports {
+                study: id,
+                reports: vec![Report { lease, instance, end, tasks: Vec::new() }],
+            }
+        };
+        let first = join(None);
+        // The last instance, whose outputs no other reads: it stays done without its worker.
+        let (lease, instance) = (LeaseId(9), InstanceId(3));
+        drop(first);
+        let had = || StudyReattach {
+            study: id,
+            introduced: true,
+            leases: vec![(lease, vec![instance])],
+            regions: Vec::new(),
+        };
+        let before =
+            || Some(ReattachState { manager: 7, studies: vec![had()], retained_studies: Vec::new() });
+        let second = join(before());
+        second.link.send(codec::encode(&report(lease, instance)).unwrap()).unwrap();
+        viewed(&manager, |view| view.studies.iter().any(|study| study.instances == 1)).await;
+        drop(second);
+        let mut third = join(before());
+        third.link.send(codec::encode(&report(lease, instance)).unwrap()).unwrap();
+        third.link.send(codec::encode(&ToManager::Sync { call: 3 }).unwrap()).unwrap();
+        loop {
+            match said(&mut third.incoming).await {
+                ToWorker::SyncAck { .. } => break,
+                message => {
+                    assert!(!matches!(message, ToWorker::AckReports { .. }), "the record is not on disk")
+                }
+            }
+        }
+        manager.do_send(RecordDurable { study: id, records: 1 });
+        let acknowledged = async {
+            while !matches!(said(&mut third.incoming).await, ToWorker::AckReports { messages: 1 }) {}
+        };
+        tokio::time::timeout(DEADLINE, acknowledged).await.expect("an acknowledgment");
     });
 }

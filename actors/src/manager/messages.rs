@@ -208,6 +208,8 @@ impl ManagerActor {
                     InstanceEnd::Finished
                 }
                 ReportedEnd::Done { results, .. } => {
+                    // A repetition over a new link: the first report may not be on disk yet.
+                    record = Some((study, running.records));
                     if !agree(running.outcome.results.get(instance), &results) {
                         warn_of_difference(&name, study, instance);
                     }

@@ -1,7 +1,7 @@
 //! One bucket's execution: a reuse tree or a graph of tasks, run depth-first, with a bounded number of active paths
 //! (003, Alg. 1: RMSR).
 //!
-//! A node is a task instance. The bucket's [`ReuseScope`](crate::plan::ReuseScope) decides which instances share one node. A
+//! A node is a task instance. The bucket's [`ReuseScope`] decides which instances share one node. A
 //! node runs after all its parents. An output lives until its last reader is done. The shell runs tasks, or finds their
 //! outputs in the result cache, and holds them. This state machine picks the next task, drops unreferenced outputs,
 //! reports finished stage instances, and forecasts the bucket's memory. [`KeyPolicy`] selects the tasks that the shell looks

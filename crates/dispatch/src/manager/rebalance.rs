@@ -43,28 +43,48 @@ impl Manager {
             return;
         }
         self.reserve_isolation_workers();
-        if self.studies.values().any(Study::has_ready) {
+        if self.has_more_grants() {
             return;
         }
-        let idle: Vec<WorkerId> = self.queue.any().take(MAX_AT_ONCE).collect();
-        let refused = std::mem::take(&mut self.refused);
+        let has_ready = self.studies.values().any(Study::has_ready);
+        // A waiting worker may be unable to run what is ready. A busy one may get a bucket of another's tile once it is idle.
+        let gets_ready = |worker: &WorkerId| has_ready && self.choose_from(*worker, None, true).is_some();
+        let waiting =
+            self.queue.any().filter(|worker| !self.reserved.contains(worker) && !gets_ready(worker));
+        let idle: Vec<WorkerId> = waiting.take(MAX_AT_ONCE).collect();
         let mut found = BTreeMap::new();
         let mut asks = MAX_ASKS;
+        // Abilities of workers that found nothing. Others with the same ones would search in vain.
+        let mut in_vain: Vec<Vec<Option<Vec<bool>>>> = Vec::new();
         for worker in idle {
+            let abilities = self.abilities(worker);
+            if in_vain.contains(&abilities) {
+                continue;
+            }
             let Asked { leases, has_more } =
                 self.ask_for(worker, Duration::ZERO, ASKS_OF_IDLE.min(asks), &mut found);
             asks -= leases;
             // Stealing first: it executes nothing twice. But a lease of one instance may never give it.
             if !has_more && !self.try_twice(worker, &mut found) && leases == 0 {
-                break;
+                in_vain.push(abilities);
             }
         }
+        // The next query gets a ready bucket, if it has a longer path.
+        if has_ready {
+            return;
+        }
+        let refused = std::mem::take(&mut self.refused);
         // Any worker may answer the next queries. Shorter paths first: a lease that gives none of these gives none of the others.
         let mut refused: Vec<(WorkerId, Duration)> = refused.into_iter().collect();
         refused.sort_by_key(|(worker, path)| (*path, *worker));
         for (worker, path) in refused {
             asks -= self.ask_for(worker, path, asks, &mut found).leases;
         }
+    }
+
+    /// Returns for each study the stages that a worker can run now.
+    fn abilities(&self, worker: WorkerId) -> Vec<Option<Vec<bool>>> {
+        self.studies.keys().map(|id| self.can_get(worker, *id).map(Cow::into_owned)).collect()
     }
 
     /// Asks busy workers on behalf of one.

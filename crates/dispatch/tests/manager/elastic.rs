@@ -309,6 +309,31 @@ fn worker_gets_only_buckets_it_can_run() {
 }
 
 #[test]
+fn what_a_worker_cannot_run_keeps_no_other_work_from_idle_workers() {
+    let plain = || WorkerInfo { operations: Some([("test.t1".to_owned(), 1)].into()), ..WorkerInfo::ANY };
+    let special = |buckets: &[&[u32]]| {
+        let mut plan = alike(buckets);
+        plan.stages[0].tasks[0].operation = "test.special".to_owned();
+        plan
+    };
+    // A bucket of another study is ready, for neither worker.
+    let (mut manager, _) = manager(alike(&[&[0, 1, 2, 3]]), 0);
+    manager.handle_submit(OTHER, special(&[&[0]]), &BTreeSet::new()).expect("a plan that keeps the rules");
+    let (busy, idle) = (manager.handle_join(plain()), manager.handle_join(plain()));
+    assert_eq!(ask(&mut manager, busy), ["w0 <- 0 1 2 3 under 0"]);
+    assert_eq!(ask(&mut manager, idle), NOTHING);
+    assert_eq!(tick(&mut manager, 1), ["share w0 0"]);
+
+    // The first of two idle workers cannot run the instances of a third.
+    let (mut manager, _) = self::manager(special(&[&[0, 1, 2, 3]]), 1);
+    assert_eq!(ask(&mut manager, WorkerId(0)), ["w0 <- 0 1 2 3 under 0"]);
+    let (unable, able) = (manager.handle_join(plain()), manager.handle_join(WorkerInfo::ANY));
+    assert_eq!(ask(&mut manager, unable), NOTHING);
+    assert_eq!(ask(&mut manager, able), NOTHING);
+    assert_eq!(tick(&mut manager, 1), ["share w0 0"]);
+}
+
+#[test]
 fn studies_take_turns_and_a_worker_has_no_more_of_them_than_its_memory_has_room_for() {
     let mut plan = alike(&[&[0], &[1], &[2]]);
     plan.needs.min_bytes = 10;

@@ -12,7 +12,7 @@ use pleach_reuse::{BUCKETS_PER_CORE, TransferCost};
 use pleach_study::PreparedStudy;
 use std::num::{NonZeroU32, NonZeroUsize};
 
-/// Size by which measured links are compared, 16 MiB: a mask of a tile of 4096² pixels.
+/// Size for the comparison of measured links, 16 MiB: a mask of a tile of 4096² pixels.
 const PLANE_BYTES: u64 = 16 << 20;
 
 /// Capacity of the workers that a study is planned for.
