@@ -287,6 +287,11 @@ impl ManagerActor {
     }
 
     fn end_replan(&mut self, id: PlanId, number: u64, replan: Replan, ctx: &mut Context<Self>) {
+        // The effects of the last part may have ended the study.
+        if !self.replanning.is_current(id, number) {
+            drop_elsewhere(replan);
+            return;
+        }
         let Replan { replanner, slots, has_new_costs, merged, took, .. } = replan;
         self.replanning.end(id, number);
         if let Some(running) = self.studies.get_mut(&id) {
