@@ -197,8 +197,8 @@ impl WorkerActor {
         bucket.grant(slot, node);
     }
 
-    /// Starts the periodic tick. It reports the bytes in storage whenever they have changed, and the measured links now and
-    /// then.
+    /// Starts the periodic tick. It reports the bytes in storage whenever they have changed, and the measured links every
+    /// [`TICKS_OF_LINKS`].
     fn start_ticks(&self, ctx: &mut Context<Self>) {
         let (mut reported, mut ticks) = (0, 0u32);
         ctx.run_interval(TICK, move |actor, ctx| {

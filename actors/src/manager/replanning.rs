@@ -16,7 +16,7 @@ use actix::fut::wrap_future;
 use actix::prelude::*;
 use pleach_dispatch::PlanId;
 use pleach_dispatch::message::{TaskOutcome, TaskReport};
-use pleach_dispatch::study::{Merged, NewBuckets, Replanner, Study, StudySnapshot};
+use pleach_dispatch::study::{MAX_MERGED_INSTANCES, Merged, NewBuckets, Replanner, Study, StudySnapshot};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -29,9 +29,6 @@ const REPLAN_AFTER: Duration = Duration::from_millis(100);
 /// Executed tasks of a study until its measured costs are first compared with those of its buckets. The number doubles with
 /// each comparison: a study of a million tasks has 15.
 const FIRST_COST_CHECK: u64 = 32;
-
-/// Instances that are merged in one event, 65,536: takes 2 ms.
-const MAX_MERGED: usize = 1 << 16;
 
 /// Name of the threads that replan.
 const REPLAN_THREAD: &str = "pleach-replan";
@@ -172,7 +169,7 @@ impl Replan {
             let new = NewBuckets::new(buckets).map(|new| new.with_ranks(ranks));
             new.inspect_err(|defect| error!("failed to replan: {defect}")).ok()
         });
-        let parts = new.map(|new| new.into_parts(snapshot, MAX_MERGED)).unwrap_or_default().into();
+        let parts = new.map(|new| new.into_parts(snapshot, MAX_MERGED_INSTANCES)).unwrap_or_default().into();
         Self { replanner, slots, has_new_costs, parts, merged: None, took: start.elapsed() }
     }
 }

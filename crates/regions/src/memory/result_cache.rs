@@ -61,7 +61,7 @@ pub struct EvictedResult {
     pub form: CachedForm,
     /// Seconds of the most expensive task that has it among its outputs.
     pub seconds: f64,
-    /// Its source, if it has one.
+    /// The source of the last of those tasks, if it has one.
     pub source: Option<RegionKey>,
     /// Those tasks: key, origin, and cached outputs.
     pub tasks: Vec<(TaskKey, TaskKey, Vec<Option<RegionIdentity>>)>,
@@ -128,19 +128,19 @@ impl ResultCache {
         let put = outputs.into_iter().map(|output| {
             let CachedRegion { identity, region } = output?;
             let new = || {
-                let mut entry = Entry::new(Arc::clone(&region), source);
+                let mut entry = Entry::new(Arc::clone(&region));
                 self.idle.add(identity, &mut entry);
                 entry
             };
             let entry = self.regions.entry(identity).or_insert_with(new);
-            // Only with the first key: each further task with this output would list the region again.
-            if entry.keys.is_empty()
-                && let Some(source) = source
-            {
-                self.by_source.entry(source).or_default().push(identity);
-            }
-            if !entry.keys.contains(&key) {
-                entry.keys.push(key);
+            if !entry.keys.iter().any(|(known, _)| *known == key) {
+                // Only with the first task of a source: each further one with this output would list the region again.
+                let is_new = entry.keys.iter().all(|(_, known)| *known != source);
+                if let Some(source) = source.filter(|_| is_new) {
+                    self.by_source.entry(source).or_default().push(identity);
+                }
+                entry.keys.push((key, source));
+                entry.is_last = false;
             }
             entry.seconds = entry.seconds.max(seconds);
             self.hold(identity, Some(region))
@@ -216,19 +216,21 @@ impl ResultCache {
         let entry = self.regions.get(&identity);
         assert!(entry.is_some(), "an idle result is not in the cache: {identity:?}");
         let entry = entry?;
-        let task = |key: &TaskKey| {
+        let task = |(key, _): &(TaskKey, Option<RegionKey>)| {
             let Outputs { identities, origin } = self.tasks.get(key)?;
             Some((*key, *origin, identities.clone()))
         };
         let tasks = entry.keys.iter().filter_map(task).collect();
         let form = entry.form()?;
-        Some(EvictedResult { identity, form, seconds: entry.seconds, source: entry.source, tasks })
+        let source = entry.keys.last().and_then(|(_, source)| *source);
+        Some(EvictedResult { identity, form, seconds: entry.seconds, source, tasks })
     }
 
     /// Returns the tasks with a cached output that was computed from this region.
     pub fn tasks_of(&self, source: &RegionKey) -> impl Iterator<Item = &TaskKey> {
         let made = self.by_source.get(source).into_iter().flatten();
-        made.filter_map(|identity| self.regions.get(identity)).flat_map(|entry| &entry.keys)
+        let tasks = made.filter_map(|identity| self.regions.get(identity)).flat_map(|entry| &entry.keys);
+        tasks.filter(move |(_, of)| *of == Some(*source)).map(|(key, _)| key)
     }
 
     /// Returns whether a region is cached, in any form.
@@ -249,11 +251,17 @@ impl ResultCache {
         self.tasks.get(key).map(|Outputs { identities, origin }| (*origin, identities.as_slice()))
     }
 
-    /// Marks a source as gone: regions computed from it are dropped once they have no holder.
+    /// Marks a source as gone: its tasks are forgotten, and regions without another task are dropped once they have no holder.
     pub fn invalidate(&mut self, source: &RegionKey) {
         for identity in self.by_source.remove(source).unwrap_or_default() {
             // An evicted region stays in the list of its source.
             let Some(entry) = self.regions.get_mut(&identity) else { continue };
+            let gone: Vec<TaskKey> =
+                entry.keys.extract_if(.., |(_, of)| *of == Some(*source)).map(|(key, _)| key).collect();
+            gone.iter().for_each(|key| self.forget(key, &identity));
+            let Some(entry) = self.regions.get_mut(&identity).filter(|entry| entry.keys.is_empty()) else {
+                continue;
+            };
             if entry.holders == 0 {
                 self.remove(&identity);
             } else {
@@ -267,7 +275,7 @@ impl ResultCache {
         let Some(entry) = self.regions.remove(identity) else { return };
         assert!(entry.holders == 0, "a result with {} holders is removed: {identity:?}", entry.holders);
         self.idle.remove(*identity, &entry);
-        for key in entry.keys {
+        for (key, _) in entry.keys {
             self.forget(&key, identity);
         }
     }

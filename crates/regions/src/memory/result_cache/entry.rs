@@ -72,21 +72,20 @@ pub(super) struct Entry {
     pub(super) region_bytes: u64,
     pub(super) attempt: Attempt,
     pub(super) holders: usize,
-    /// Tasks that have it among their outputs.
-    pub(super) keys: Vec<TaskKey>,
+    /// Tasks that have it among their outputs, with their sources as far as they have one. Tiles with equal results share them.
+    pub(super) keys: Vec<(TaskKey, Option<RegionKey>)>,
     /// Seconds of the most expensive of those tasks.
     pub(super) seconds: f64,
     /// Its value, set when it becomes idle or changes its form.
     pub(super) worth: Worth,
     /// Number of its last release.
     pub(super) released: u64,
-    pub(super) source: Option<RegionKey>,
-    /// Whether its source is gone. The region is then dropped at its last release.
+    /// Whether the sources of all its tasks are gone. The region is then dropped at its last release.
     pub(super) is_last: bool,
 }
 
 impl Entry {
-    pub(super) fn new(region: Arc<DataRegion>, source: Option<RegionKey>) -> Self {
+    pub(super) fn new(region: Arc<DataRegion>) -> Self {
         Self {
             region_bytes: region.bytes(),
             decoded: Some(region),
@@ -97,7 +96,6 @@ impl Entry {
             seconds: 0.0,
             worth: Worth(f64::NEG_INFINITY),
             released: 0,
-            source,
             is_last: false,
         }
     }

@@ -81,6 +81,35 @@ fn invalidated_region_drops_its_derived_results() {
     assert_eq!((shelf.idle_bytes(), shelf.len()), (10, 1));
 }
 
+/// Masks of background are equal on all tiles.
+#[test]
+fn equal_result_of_two_sources_outlives_the_first() {
+    let (first, second) = (RegionKey([1; 16]), RegionKey([2; 16]));
+    let insert = |shelf: &mut ResultCache, task: u8, source: RegionKey| {
+        shelf.insert(key(task), key(0), Some(source), vec![Some(region(7, 10))], 1.0);
+    };
+    // The first source is gone before its region has left, and the second has it since: in use, or idle.
+    for is_idle in [false, true] {
+        let mut shelf = ResultCache::default();
+        insert(&mut shelf, 1, first);
+        if is_idle {
+            insert(&mut shelf, 2, second);
+            (0..2).for_each(|_| _ = shelf.release(&region(7, 10).identity));
+            shelf.invalidate(&first);
+        } else {
+            shelf.invalidate(&first);
+            insert(&mut shelf, 2, second);
+            (0..2).for_each(|_| _ = shelf.release(&region(7, 10).identity));
+        }
+        assert!(shelf.acquire(&key(1), &[true]).is_none(), "its source is gone");
+        assert_eq!(shelf.tasks_of(&second).collect::<Vec<_>>(), [&key(2)]);
+        assert!(shelf.acquire(&key(2), &[true]).is_some());
+        shelf.release(&region(7, 10).identity);
+        shelf.invalidate(&second);
+        assert!(shelf.is_empty() && shelf.tasks.is_empty() && shelf.by_source.is_empty());
+    }
+}
+
 /// A region of `size` times 8 KiB, which can be encoded unless `size` is 6.
 fn large(size: u8) -> CachedRegion {
     let small = region(size, u32::from(size) * 8192);
