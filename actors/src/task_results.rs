@@ -122,11 +122,14 @@ impl TaskResults {
             return Vec::new();
         }
         self.stored.remove(&source);
-        let studies = self.studies_of.get(&source);
-        if studies.is_some_and(|studies| studies.iter().any(|study| self.retained.contains(study))) {
-            return Vec::new();
-        }
-        self.discard(&source)
+        if self.is_used(&source) { Vec::new() } else { self.discard(&source) }
+    }
+
+    /// Returns whether tasks may still read a root input: a region derived from it is stored, or a study may have another
+    /// round.
+    fn is_used(&self, source: &RegionKey) -> bool {
+        let is_retained = |studies: &BTreeSet<u32>| studies.iter().any(|study| self.retained.contains(study));
+        self.stored.contains_key(source) || self.studies_of.get(source).is_some_and(is_retained)
     }
 
     fn discard(&mut self, source: &RegionKey) -> Vec<RegionKey> {
@@ -257,7 +260,7 @@ pub(crate) fn spill_evicted(
     spill: &Arc<SpillStore>,
     all: Vec<regions::EvictedResult>,
 ) {
-    for fallen in all {
+    for mut fallen in all {
         let (key, bytes) = (spilled::key(&fallen.identity), fallen.form.region_bytes());
         // A result that was promoted keeps its spilled copy, so it need not be written again.
         let is_there = spill.bytes(key).is_some();
@@ -275,11 +278,11 @@ pub(crate) fn spill_evicted(
             }
             // Locked after the write, because tasks take this lock when they start and end.
             let mut results = results.lock();
-            // The root input may have no further use.
-            let is_wanted = fallen.source.is_none_or(|source| results.stored.contains_key(&source));
-            if is_kept && is_wanted {
+            // Root inputs may have no further use.
+            fallen.tasks.retain(|task| task.source.is_none_or(|source| results.is_used(&source)));
+            if is_kept && !fallen.tasks.is_empty() {
                 results.fallen.add(fallen);
-            } else if is_kept {
+            } else if is_kept && !results.fallen.contains(&fallen.identity) {
                 // Released first: the removal blocks on the disk.
                 drop(results);
                 to.remove(key);

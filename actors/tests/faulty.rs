@@ -65,7 +65,8 @@ impl<'a> Group<'a> {
         let service = ServiceHooks {
             number: 7,
             epoch: 1,
-            find_file: Arc::new(|_| None),
+            // The store had it when it was looked up.
+            find_file: Arc::new(|_| Some("/no/such/folder/file".into())),
             check_file: Arc::new(|_, _, _| true),
             clock: cluster.clock(),
             network: cluster.network.handle().clone(),
@@ -324,5 +325,29 @@ fn outputs_behind_a_slow_link_are_computed_again() {
         let (sent, recomputed, more_runs) = with_link(&cluster, 10).await;
         assert_eq!(sent, 0);
         assert!(recomputed > 0 && more_runs > runs, "{recomputed} run again, {more_runs} and {runs} runs");
+    });
+}
+
+/// The study would wait for the file forever.
+#[test]
+fn file_that_cannot_be_read_is_reported_as_missing() {
+    let cluster = Cluster::new(patient());
+    System::new().block_on(async {
+        let mut group = Group::new(&cluster).await;
+        let (_faulty, exchange, mut far) = group.faulty(Conduct::Honest, number(0.0)).await;
+        let digest = [5; 32];
+        far.link
+            .send(codec::encode(&ToManager::File { digest }).expect("a message"))
+            .expect("the link is there");
+        let answer = async {
+            while let Some(frame) = far.incoming.recv().await {
+                if let ToWorker::FileMissing { digest } = codec::decode(&frame).expect("a message") {
+                    return Some(digest);
+                }
+            }
+            None
+        };
+        assert_eq!(soon(answer).await, Some(digest));
+        exchange.close().await;
     });
 }

@@ -21,7 +21,7 @@ use pleach_actors::worker::{Resources, unmeasured};
 use pleach_cache::PriorResults;
 use pleach_dispatch::InstanceId;
 use pleach_dispatch::plan::ReuseScope;
-use pleach_regions::{DataRegion, MemoryCounter, RamTier, Raster, RegionKey};
+use pleach_regions::{DataRegion, MemoryCounter, RamTier, Raster, RegionIdentity, RegionKey};
 use pleach_storage::files::OsFileSystem;
 use pleach_storage::{
     BoundedRam, EvictionPolicy, FolderKind, FolderSettings, FolderTier, Tier, TierLevel, TierStack, WriteMode,
@@ -138,12 +138,17 @@ fn region(number: u8) -> (RegionKey, Arc<DataRegion>) {
     (RegionKey([number; 16]), Arc::new(DataRegion::Gray8(raster)))
 }
 
+fn identity(RegionKey(key): RegionKey) -> RegionIdentity {
+    RegionIdentity([key[0]; 32])
+}
+
 #[test]
 fn least_recently_used_regions_are_spilled_and_read_back() {
     with_storage(|storage, ram, below, _| async move {
         for (key, region) in (1..=4).map(region) {
-            ram.insert(key, region).expect("a new key");
+            ram.insert_known(key, region, Some(identity(key))).expect("a new key");
         }
+        let is_known = |key| ram.identity(key) == Some(identity(key));
         // The first region is the oldest, but the next request makes it the newest. The second must stay.
         let [one, two, three, four] = [1, 2, 3, 4].map(region);
         assert_eq!(storage.send(GetRegion(one.0)).await.expect("there"), Ok(one.1.clone()));
@@ -156,7 +161,9 @@ fn least_recently_used_regions_are_spilled_and_read_back() {
         assert_eq!(left, [one.0, two.0]);
         assert_eq!((below.len(), ram.held_bytes()), (2, 20_000));
         for (key, region) in [three, four] {
+            assert!(is_known(key), "tasks that read it have the same keys as before");
             assert_eq!(storage.send(GetRegion(key)).await.expect("there"), Ok(region));
+            assert!(is_known(key));
         }
         assert_eq!(ram.held_bytes(), 40_000);
         // The regions are in the tier already, so nothing is written.
@@ -166,8 +173,10 @@ fn least_recently_used_regions_are_spilled_and_read_back() {
             .expect("there");
         let passed = below.passed();
         assert_eq!((ram.len(), passed.demoted, passed.dropped, passed.promoted), (0, 4, 2, 2));
-        let keys = (1..=4).map(|number| RegionKey([number; 16])).collect();
-        storage.send(ReleaseRegions(keys)).await.expect("there");
+        let keys: Vec<RegionKey> = (1..=4).map(|number| RegionKey([number; 16])).collect();
+        assert!(keys.iter().all(|key| is_known(*key)));
+        storage.send(ReleaseRegions(keys.clone())).await.expect("there");
+        assert!(keys.iter().all(|key| ram.identity(*key).is_none()));
         below.settle();
         assert!(below.is_empty());
         assert_eq!(below.counts()[0].regions, 0);

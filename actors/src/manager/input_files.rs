@@ -53,7 +53,13 @@ impl ManagerActor {
                         warn!(worker = name, "failed to send an input file to worker {name}: {error}");
                         // The check may have relied on known file metadata, which silent corruption on the medium does
                         // not change.
-                        if !matches!(error, SendFileError::Changed { .. }) || checked(true).await {
+                        let is_damaged = match error {
+                            SendFileError::File { .. } => true,
+                            SendFileError::Changed { .. } => !checked(true).await,
+                            // The worker asks again over its next link.
+                            SendFileError::NotSent(_) => false,
+                        };
+                        if !is_damaged {
                             return;
                         }
                     }

@@ -51,7 +51,7 @@ impl Handler<FreeMemory> for StorageActor {
         for eviction in select_evictions(idle.collect(), bytes, is_readable) {
             match eviction {
                 Eviction::Drop { key, bytes } => {
-                    self.ram.remove(key);
+                    self.ram.move_down(key);
                     below.dropped(bytes);
                     left += bytes;
                 }
@@ -80,7 +80,7 @@ impl StorageActor {
         below.spawn(move || {
             // A region that cannot be written stays. One removed meanwhile has been released.
             let is_below = to.write(key, &region, wished);
-            if is_below && ram.remove(key).is_none() {
+            if is_below && ram.move_down(key).is_none() {
                 to.remove(key);
             }
             // Dropped before the answer, because the requester counts the memory as free.

@@ -39,7 +39,7 @@ impl WorkerActor {
         // With a task cache, results worth keeping are already on disk.
         let below = self.setup.spill.as_ref().filter(|_| self.setup.prior.cache.is_none());
         if below.is_none() {
-            let tasks = evicted.iter().flat_map(|evicted| evicted.tasks.iter().map(|(key, _, _)| *key));
+            let tasks = evicted.iter().flat_map(|evicted| &evicted.tasks).map(|task| task.key);
             results.drop_tasks(tasks);
         }
         // Unlocked before the jobs start, whose threads lock the results.

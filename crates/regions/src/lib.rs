@@ -32,7 +32,8 @@ pub use key::{RegionIdentity, RegionKey, TaskKey, input_id, provenance_id};
 pub use memory::memory_counter::MemoryCounter;
 pub use memory::ram::{RamRegion, RamTier, StoreError};
 pub use memory::result_cache::{
-    AcquiredOutputs, CachedForm, CachedRegion, EvictedResult, RefState, RegionToEncode, ResultCache,
+    AcquiredOutputs, CachedForm, CachedRegion, EvictedResult, EvictedTask, RefState, RegionToEncode,
+    ResultCache,
 };
 pub use space::bounds::{BoundsError, Interval, SpatialBounds, TemporalBounds};
 pub use space::partition::{

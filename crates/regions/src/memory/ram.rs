@@ -39,6 +39,8 @@ pub struct RamRegion {
 #[derive(Debug, Default)]
 pub struct RamTier {
     regions: DashMap<RegionKey, StoredRegion>,
+    /// Identities of regions that have been moved to a tier below.
+    moved: DashMap<RegionKey, RegionIdentity>,
     bytes: AtomicU64,
     revision: AtomicU64,
     ledger: Arc<MemoryCounter>,
@@ -59,7 +61,7 @@ impl RamTier {
         self.insert_known(key, region, None)
     }
 
-    /// Stores a region with a known identity.
+    /// Stores a region with a known identity. A region that has been moved to a tier below keeps the identity that it had.
     ///
     /// # Errors
     /// Same as [`insert`](Self::insert).
@@ -77,6 +79,7 @@ impl RamTier {
                 self.bytes.fetch_add(region.bytes(), Ordering::Relaxed);
                 // A reader of the new number waits for the lock of this entry, and then finds the region.
                 let since = self.revision.fetch_add(1, Ordering::Release);
+                let identity = self.moved.remove(&key).map(|(_, identity)| identity).or(identity);
                 slot.insert(StoredRegion { region, identity, since });
                 Ok(())
             }
@@ -89,21 +92,40 @@ impl RamTier {
         self.regions.get(&key).map(|stored| Arc::clone(&stored.region))
     }
 
-    /// Returns the identity of the region under `key`, if known.
+    /// Returns the identity of the region under `key`, here or moved to a tier below, if known.
     #[must_use]
     pub fn identity(&self, key: RegionKey) -> Option<RegionIdentity> {
-        self.regions.get(&key).and_then(|stored| stored.identity)
+        match self.regions.get(&key) {
+            Some(stored) => stored.identity,
+            None => self.moved.get(&key).map(|identity| *identity),
+        }
     }
 
-    /// Removes a region. Its memory is freed when the last reader drops it.
+    /// Removes a region, and forgets its identity. Its memory is freed when the last reader drops it.
     pub fn remove(&self, key: RegionKey) -> Option<Arc<DataRegion>> {
-        let (_, StoredRegion { region, .. }) = self.regions.remove(&key)?;
+        let removed = self.regions.remove(&key);
+        // Also of a region that is not here. Last, because `move_down` adds the identity while it locks the region.
+        self.moved.remove(&key);
+        removed.map(|(_, stored)| self.count_removed(key, stored))
+    }
+
+    /// Removes a region that stays in a tier below. Its identity stays known until [`remove`](Self::remove).
+    pub fn move_down(&self, key: RegionKey) -> Option<Arc<DataRegion>> {
+        let Entry::Occupied(stored) = self.regions.entry(key) else { return None };
+        if let Some(identity) = stored.get().identity {
+            self.moved.insert(key, identity);
+        }
+        let stored = stored.remove();
+        Some(self.count_removed(key, stored))
+    }
+
+    fn count_removed(&self, key: RegionKey, StoredRegion { region, .. }: StoredRegion) -> Arc<DataRegion> {
         self.ledger.subtract(region.bytes());
         let before = self.bytes.fetch_sub(region.bytes(), Ordering::Relaxed);
         assert!(before >= region.bytes(), "{key} leaves the RAM tier, which counted {before} bytes");
         // Release, after the removal: a reader that loads the new number with Acquire finds the region gone.
         self.revision.fetch_add(1, Ordering::Release);
-        Some(region)
+        region
     }
 
     /// Returns all keys in any order.
@@ -172,6 +194,29 @@ mod tests {
         tier.insert(key, mask(10)).unwrap();
         assert_eq!(tier.insert(key, mask(20)), Err(StoreError::Duplicate(key)));
         assert_eq!(ledger.held_bytes(), 10);
+    }
+
+    /// A region's identity stays known in the tier below and after its return, until the region is removed from either.
+    #[test]
+    fn a_moved_region_keeps_its_identity() {
+        let tier = RamTier::default();
+        let (key, identity) = (RegionKey([1; 16]), RegionIdentity([2; 32]));
+        for back in [true, false] {
+            tier.insert_known(key, mask(10), Some(identity)).unwrap();
+            assert_eq!(tier.move_down(key).map(|region| region.bytes()), Some(10));
+            assert!(tier.move_down(key).is_none());
+            assert_eq!((tier.len(), tier.held_bytes(), tier.identity(key)), (0, 0, Some(identity)));
+            if back {
+                // A tier does not know identities.
+                tier.insert(key, mask(10)).unwrap();
+                assert_eq!(tier.identity(key), Some(identity));
+            }
+            assert_eq!(tier.remove(key).is_some(), back);
+            assert_eq!(tier.identity(key), None);
+            tier.insert(key, mask(10)).unwrap();
+            assert_eq!(tier.identity(key), None);
+            tier.remove(key);
+        }
     }
 
     proptest! {

@@ -61,10 +61,21 @@ pub struct EvictedResult {
     pub form: CachedForm,
     /// Seconds of the most expensive task that has it among its outputs.
     pub seconds: f64,
-    /// The source of the last of those tasks, if it has one.
+    /// Those tasks.
+    pub tasks: Vec<EvictedTask>,
+}
+
+/// A task with an evicted region among its outputs.
+#[derive(Clone, Debug)]
+pub struct EvictedTask {
+    /// Its key.
+    pub key: TaskKey,
+    /// Its source, if it has one.
     pub source: Option<RegionKey>,
-    /// Those tasks: key, origin, and cached outputs.
-    pub tasks: Vec<(TaskKey, TaskKey, Vec<Option<RegionIdentity>>)>,
+    /// Origin as passed to [`ResultCache::insert`].
+    pub origin: TaskKey,
+    /// Its outputs that were cached.
+    pub outputs: Vec<Option<RegionIdentity>>,
 }
 
 /// Outputs found in the cache or inserted, each with its [`RefState`].
@@ -216,14 +227,13 @@ impl ResultCache {
         let entry = self.regions.get(&identity);
         assert!(entry.is_some(), "an idle result is not in the cache: {identity:?}");
         let entry = entry?;
-        let task = |(key, _): &(TaskKey, Option<RegionKey>)| {
+        let task = |(key, source): &(TaskKey, Option<RegionKey>)| {
             let Outputs { identities, origin } = self.tasks.get(key)?;
-            Some((*key, *origin, identities.clone()))
+            Some(EvictedTask { key: *key, source: *source, origin: *origin, outputs: identities.clone() })
         };
         let tasks = entry.keys.iter().filter_map(task).collect();
         let form = entry.form()?;
-        let source = entry.keys.last().and_then(|(_, source)| *source);
-        Some(EvictedResult { identity, form, seconds: entry.seconds, source, tasks })
+        Some(EvictedResult { identity, form, seconds: entry.seconds, tasks })
     }
 
     /// Returns the tasks with a cached output that was computed from this region.
