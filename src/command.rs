@@ -20,25 +20,26 @@ use crate::cli::{BucketArgs, Command, TaskOrderArg};
 use crate::exit::CommandResult;
 use pleach_execution::cost_history;
 use pleach_study::PreparedStudy;
+use pleach_workflow::Registry;
 use std::num::NonZeroU32;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// Executes a command.
-pub(crate) fn execute(command: Command) -> CommandResult {
+/// Executes a command with these operations.
+pub(crate) fn execute(command: Command, registry: &Registry) -> CommandResult {
     match command {
-        Command::Run(args) => run::execute(&args),
-        Command::Plan(args) => plan::execute(&args),
-        Command::Explain(args) => explain::execute(&args),
-        Command::Sample(args) => sample::execute(&args),
-        Command::Analyze(args) => analyze::execute(&args),
-        Command::Workflow(command) => workflow::execute(&command),
-        Command::Segment(args) => segment::execute(&args),
+        Command::Run(args) => run::execute(&args, registry),
+        Command::Plan(args) => plan::execute(&args, registry),
+        Command::Explain(args) => explain::execute(&args, registry),
+        Command::Sample(args) => sample::execute(&args, registry),
+        Command::Analyze(args) => analyze::execute(&args, registry),
+        Command::Workflow(command) => workflow::execute(&command, registry),
+        Command::Segment(args) => segment::execute(&args, registry),
         Command::Region(command) => region::execute(&command),
         Command::Certs(command) => cluster::certs::execute(&command),
-        Command::Manager(args) => cluster::manager::execute(&args),
-        Command::Worker(args) => cluster::worker::execute(&args),
-        Command::Submit(args) => client::submit::execute(&args),
+        Command::Manager(args) => cluster::manager::execute(&args, registry),
+        Command::Worker(args) => cluster::worker::execute(&args, registry),
+        Command::Submit(args) => client::submit::execute(&args, registry),
         Command::Status(args) => client::status::execute(&args),
         Command::Watch(args) => client::watch::execute(&args),
         Command::Results(args) => client::results::execute(&args),
@@ -46,7 +47,7 @@ pub(crate) fn execute(command: Command) -> CommandResult {
         Command::Forget(args) => client::forget::execute(&args),
         Command::Drain(args) => client::drain::execute(&args),
         Command::Doctor(args) => cluster::doctor::execute(&args),
-        Command::Simulate(args) => simulate::execute(&args),
+        Command::Simulate(args) => simulate::execute(&args, registry),
         Command::Replay(args) => replay::execute(&args),
         Command::Storage(command) => cluster::storage::execute(&command),
         Command::Cache(command) => cluster::cache::execute(&command),

@@ -10,7 +10,7 @@ use pleach_planner::{
 use pleach_regions::{ElementType, RegionKey};
 use pleach_simulation::workload::{SharedStage, StageWorkload, Workload};
 use pleach_study::{Defect, PreparedStudy};
-use pleach_workflow::{Stage, Task};
+use pleach_workflow::{Registry, Stage, Task};
 use serde::Deserialize;
 use std::collections::HashMap;
 use std::num::NonZeroU32;
@@ -72,8 +72,13 @@ impl SimulatedStudy {
     ///
     /// # Errors
     /// [`BurstError`] names the error in the study or in the measured run.
-    pub(crate) fn of(spec: &StudySpec, slots: NonZeroU32, seed: u64) -> Result<Self, BurstError> {
-        let mut prepared = PreparedStudy::load(&spec.file, None)?;
+    pub(crate) fn of(
+        spec: &StudySpec,
+        slots: NonZeroU32,
+        seed: u64,
+        registry: &Registry,
+    ) -> Result<Self, BurstError> {
+        let mut prepared = PreparedStudy::load(&spec.file, None, registry)?;
         if let Some(run) = &spec.run {
             prepared.costs = measured(run, &prepared)?;
         }

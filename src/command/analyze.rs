@@ -17,7 +17,7 @@ use pleach_results::analysis::Analysis;
 use pleach_results::folder::publish;
 use pleach_sensitivity::bootstrap::Bootstrap;
 use pleach_sensitivity::indices::Indices;
-use pleach_workflow::Parameter;
+use pleach_workflow::{Parameter, Registry};
 use serde_json::json;
 use std::collections::HashSet;
 use std::path::Path;
@@ -29,8 +29,8 @@ fn along<'a>((parameter, values): (&'a Parameter, &'a [f64])) -> ScatterColumn<'
 }
 
 /// Runs the command.
-pub(super) fn execute(args: &AnalyzeArgs) -> CommandResult {
-    let problem = Problem::load(&args.problem)?;
+pub(super) fn execute(args: &AnalyzeArgs, registry: &Registry) -> CommandResult {
+    let problem = Problem::load(&args.problem, registry)?;
     let wanted = MethodRequest::of(&problem, args.recipe())?;
     let seed = args.seed.unwrap_or(problem.seed);
     let samples = SampleTable::read(&problem, &args.samples)?;

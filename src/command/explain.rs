@@ -10,9 +10,10 @@ use crate::exit::{CommandError, CommandResult};
 use crate::terminal::print_json;
 use pleach_client::InterruptibleWait;
 use pleach_results::provenance::{ExplainError, Explanation, RunSelection, explain_folder};
+use pleach_workflow::Registry;
 
 /// Runs the command.
-pub(super) fn execute(args: &ExplainArgs) -> CommandResult {
+pub(super) fn execute(args: &ExplainArgs, registry: &Registry) -> CommandResult {
     let answer = if args.target.is_dir() {
         refuse_planning_options(args, "a folder of results")?;
         explain_folder(&args.target, &selection(args)?)?
@@ -20,7 +21,7 @@ pub(super) fn execute(args: &ExplainArgs) -> CommandResult {
         refuse_planning_options(args, "a manager's study")?;
         of_manager(args, id)?
     } else {
-        return prediction::execute(args);
+        return prediction::execute(args, registry);
     };
     if args.json {
         return print_json(&answer);

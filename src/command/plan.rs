@@ -22,6 +22,7 @@ use pleach_results::cache_walk;
 use pleach_results::folder::publish;
 use pleach_results::record::AnnotatedTile;
 use pleach_study::{PreparedStudy, annotations};
+use pleach_workflow::Registry;
 use serde::Serialize;
 use std::num::NonZeroU32;
 use std::path::Path;
@@ -39,9 +40,9 @@ struct Plans {
 }
 
 /// Runs the command.
-pub(super) fn execute(args: &PlanArgs) -> CommandResult {
+pub(super) fn execute(args: &PlanArgs, registry: &Registry) -> CommandResult {
     let load = if args.any_values { PreparedStudy::load_with_any_values } else { PreparedStudy::load };
-    let mut prepared = load(&args.study, args.parameter_sets.as_deref())?;
+    let mut prepared = load(&args.study, args.parameter_sets.as_deref(), registry)?;
     prepared.warnings().for_each(|warning| print_notice(&warning));
     args.cache.as_deref().map(cache_walk::open_to_read).transpose()?;
     load_costs(&mut prepared, args.buckets, args.cache.as_deref())?;

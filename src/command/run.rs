@@ -18,6 +18,7 @@ use pleach_report::summary;
 use pleach_results::analysis::CollectedResponses;
 use pleach_results::folder::Folder;
 use pleach_study::{PreparedStudy, annotations};
+use pleach_workflow::Registry;
 use std::path::{Path, PathBuf};
 
 impl RunArgs {
@@ -32,9 +33,9 @@ impl RunArgs {
 }
 
 /// Runs the command.
-pub(super) fn execute(args: &RunArgs) -> CommandResult {
+pub(super) fn execute(args: &RunArgs, registry: &Registry) -> CommandResult {
     let mut interrupt = Interrupt::listen()?;
-    let prepared = PreparedStudy::load(&args.study, args.parameter_sets.as_deref())?;
+    let prepared = PreparedStudy::load(&args.study, args.parameter_sets.as_deref(), registry)?;
     if !args.quiet {
         prepared.warnings().for_each(|warning| print_notice(&warning));
     }

@@ -6,10 +6,11 @@ use crate::terminal::print_line;
 use pleach_interop::method::MethodRequest;
 use pleach_interop::problem::Problem;
 use pleach_interop::sampling;
+use pleach_workflow::Registry;
 
 /// Runs the command.
-pub(super) fn execute(args: &SampleArgs) -> CommandResult {
-    let problem = Problem::load(&args.problem)?;
+pub(super) fn execute(args: &SampleArgs, registry: &Registry) -> CommandResult {
+    let problem = Problem::load(&args.problem, registry)?;
     let wanted = MethodRequest::of(&problem, args.recipe())?;
     let seed = args.seed.unwrap_or(problem.seed);
     let rows = sampling::draw(&problem, &wanted, seed, &args.out)?;

@@ -17,15 +17,14 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Runs the command.
-pub(super) fn execute(args: &SegmentArgs) -> CommandResult {
-    let registry = builtin::registry();
-    let workflow = match builtin::workflow(builtin::BUILT_IN[0], &registry) {
+pub(super) fn execute(args: &SegmentArgs, registry: &Registry) -> CommandResult {
+    let workflow = match builtin::workflow(builtin::BUILT_IN[0], registry) {
         Some(workflow) => workflow.map_err(CommandError::defect)?,
         None => return Err(CommandError::Internal("the reference application is missing".to_owned())),
     };
     let off = if args.normalize { Vec::new() } else { vec!["normalize".to_owned()] };
     let workflow = workflow.without(&off);
-    let values = values(args, &workflow, &registry)?;
+    let values = values(args, &workflow, registry)?;
     check_out(args)?;
     args.regions.as_deref().map_or(Ok(()), template::check)?;
     let image = read(&args.tile)?;
@@ -34,13 +33,8 @@ pub(super) fn execute(args: &SegmentArgs) -> CommandResult {
     let mask = reference.map(|reference| single_run::of_stage(&workflow, reference.stage, reference.output));
     let mask =
         mask.ok_or_else(|| CommandError::Internal("the reference application has no mask".to_owned()))?;
-    let replay = SingleRun {
-        workflow: &workflow,
-        registry: &registry,
-        values: &values,
-        tile: Arc::new(image),
-        reference: None,
-    };
+    let replay =
+        SingleRun { workflow: &workflow, registry, values: &values, tile: Arc::new(image), reference: None };
     let kept = if args.regions.is_some() { written(&workflow) } else { Vec::new() };
     let wanted: Vec<TaskOutput> = std::iter::once(mask).chain(kept.iter().map(|(_, place)| *place)).collect();
     let mut timings = Map::new();

@@ -9,6 +9,7 @@ use pleach_report::drawings::burst::{Picture, Pictures};
 use pleach_report::raster;
 use pleach_results::folder::publish;
 use pleach_simulation::burst::{Outcome, Policy, PolicyKind, run};
+use pleach_workflow::Registry;
 use serde::Serialize;
 use std::num::NonZeroU32;
 use std::path::Path;
@@ -38,7 +39,7 @@ struct Simulated<'a> {
 }
 
 /// Runs the command.
-pub(super) fn execute(args: &SimulateArgs) -> Ended {
+pub(super) fn execute(args: &SimulateArgs, registry: &Registry) -> Ended {
     let mut file = BurstFile::read(&args.burst).map_err(CommandError::input)?;
     file.burst.seed = args.seed.unwrap_or(file.burst.seed);
     if let Some(out) = &args.out {
@@ -46,7 +47,7 @@ pub(super) fn execute(args: &SimulateArgs) -> Ended {
     }
     let slots = NonZeroU32::new(file.burst.base.nodes.saturating_mul(file.burst.base.cores));
     let slots = slots.unwrap_or(NonZeroU32::MIN);
-    let planned = SimulatedStudy::of(&file.study, slots, file.burst.seed)?;
+    let planned = SimulatedStudy::of(&file.study, slots, file.burst.seed, registry)?;
     let record = args.out.is_some();
     let simulate = |policy: &Policy, record: bool| {
         run(&file.burst, policy, planned.workload.clone(), record).map_err(|stop| {

@@ -12,12 +12,11 @@ use pleach_workflow::{
 use std::path::Path;
 
 /// Runs the command.
-pub(super) fn execute(command: &WorkflowCommand) -> CommandResult {
-    let registry = builtin::registry();
+pub(super) fn execute(command: &WorkflowCommand, registry: &Registry) -> CommandResult {
     match command {
         WorkflowCommand::Import { file, out } => import::execute(file, out.as_deref()),
         WorkflowCommand::Check { file } if is_stage(file) => {
-            let stage = stage_file(file, &registry).map_err(CommandError::input)?;
+            let stage = stage_file(file, registry).map_err(CommandError::input)?;
             print_line(&format!(
                 "{}: stage {}: {} tasks, valid",
                 file.display(),
@@ -27,7 +26,7 @@ pub(super) fn execute(command: &WorkflowCommand) -> CommandResult {
             Ok(())
         }
         WorkflowCommand::Check { file } => {
-            let workflow = load(file, &registry)?;
+            let workflow = load(file, registry)?;
             print_line(&format!(
                 "{}: workflow {}: {} stages, {} tasks, {} parameters, valid",
                 file.display(),
@@ -39,7 +38,7 @@ pub(super) fn execute(command: &WorkflowCommand) -> CommandResult {
             Ok(())
         }
         WorkflowCommand::Show { file, json } => {
-            let workflow = load(file, &registry)?;
+            let workflow = load(file, registry)?;
             if *json {
                 return print_json(&workflow);
             }

@@ -16,7 +16,7 @@ use pleach_dispatch::plan::ReuseScope;
 use pleach_planner::{PlanTile, StrategyName, identity};
 use pleach_slides::files_of;
 use pleach_study::{Defect, PreparedStudy, SubmittedStudy};
-use pleach_workflow::{ReferenceSource, SlideTile, Study, Value};
+use pleach_workflow::{ReferenceSource, Registry, SlideTile, Study, Value};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
@@ -220,9 +220,10 @@ impl Submission {
         &self,
         id: u32,
         find: impl Fn(&FileContent) -> Option<PathBuf>,
+        registry: &Registry,
     ) -> Result<PreparedStudy, SubmissionError> {
         let invalid = |problem| SubmissionError::Invalid { study: self.name.clone(), problem };
-        self.check().map_err(invalid)?;
+        self.check(registry).map_err(invalid)?;
         let received = SubmittedStudy {
             study: self.study.clone(),
             evaluations: self.evaluations.clone(),
@@ -231,7 +232,7 @@ impl Submission {
             tiles: self.tiles(id),
             file_digests: self.inputs.iter().map(|input| Some(self.content(input).digest_of_all())).collect(),
         };
-        let mut prepared = PreparedStudy::received(received)?;
+        let mut prepared = PreparedStudy::received(received, registry)?;
         // Replace the paths after the preparation: the digest of the study must not depend on local paths.
         // The tiles of a slide are one file.
         let mut known: HashMap<String, Option<PathBuf>> = HashMap::new();

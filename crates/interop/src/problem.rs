@@ -7,7 +7,7 @@ use pleach_sensitivity::import::{
 };
 use pleach_sensitivity::{dakota, problem};
 use pleach_study::{Defect, builtin};
-use pleach_workflow::{Aggregate, MethodSpec, Parameter, ParameterSpace, StudyError, text};
+use pleach_workflow::{Aggregate, MethodSpec, Parameter, ParameterSpace, Registry, StudyError, text};
 use std::path::{Path, PathBuf};
 
 /// Parameters, and the method that the file names.
@@ -31,10 +31,10 @@ impl Problem {
     ///
     /// # Errors
     /// [`ProblemError`] with the file, the field, its value and the allowed values.
-    pub fn load(file: &Path) -> Result<Self, ProblemError> {
+    pub fn load(file: &Path, registry: &Registry) -> Result<Self, ProblemError> {
         let ending = file.extension().map(|ending| ending.to_string_lossy().to_ascii_lowercase());
         if ending.as_deref() == Some("toml") {
-            return Ok(Self::of_study(file)?);
+            return Ok(Self::of_study(file, registry)?);
         }
         let imported = import(file)?;
         let parameters = imported.parameters().map_err(|error| invalid(file, error))?;
@@ -44,10 +44,9 @@ impl Problem {
         Ok(Self { file, seed, parameters, labels, recipe, metrics: Vec::new() })
     }
 
-    fn of_study(file: &Path) -> Result<Self, StudyError> {
-        let registry = builtin::registry();
-        let builtin = |name: &str| builtin::workflow(name, &registry);
-        let space = ParameterSpace::load(file, &registry, builtin, &builtin::BUILT_IN)?;
+    fn of_study(file: &Path, registry: &Registry) -> Result<Self, StudyError> {
+        let builtin = |name: &str| builtin::workflow(name, registry);
+        let space = ParameterSpace::load(file, registry, builtin, &builtin::BUILT_IN)?;
         let ParameterSpace { seed, parameters, groups, method, metrics } = space;
         let names = || parameters.iter().map(|parameter| parameter.name.clone()).collect();
         let labels = groups.unwrap_or_else(names);

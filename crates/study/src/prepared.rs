@@ -77,12 +77,12 @@ pub struct SubmittedStudy {
 }
 
 impl PreparedStudy {
-    /// Reads a study. With `table`, that file provides the parameter sets.
+    /// Reads a study of these operations. With `table`, that file provides the parameter sets.
     ///
     /// # Errors
     /// [`PrepareError`] names the file, the field, the value and the allowed values.
-    pub fn load(file: &Path, table: Option<&Path>) -> Result<Self, PrepareError> {
-        let prepared = Self::load_with_any_values(file, table)?;
+    pub fn load(file: &Path, table: Option<&Path>, registry: &Registry) -> Result<Self, PrepareError> {
+        let prepared = Self::load_with_any_values(file, table, registry)?;
         prepared.check_runnable()?;
         Ok(prepared)
     }
@@ -91,10 +91,13 @@ impl PreparedStudy {
     ///
     /// # Errors
     /// As [`PreparedStudy::load`].
-    pub fn load_with_any_values(file: &Path, table: Option<&Path>) -> Result<Self, PrepareError> {
-        let registry = builtin::registry();
-        let builtin = |name: &str| builtin::workflow(name, &registry);
-        let mut study = Study::load(file, &registry, builtin, &builtin::BUILT_IN)?;
+    pub fn load_with_any_values(
+        file: &Path,
+        table: Option<&Path>,
+        registry: &Registry,
+    ) -> Result<Self, PrepareError> {
+        let builtin = |name: &str| builtin::workflow(name, registry);
+        let mut study = Study::load(file, registry, builtin, &builtin::BUILT_IN)?;
         if let Some(slides) = &study.slides {
             let tiles = slides::cut(file, &study, slides)?;
             study.cut(tiles);
@@ -106,7 +109,7 @@ impl PreparedStudy {
         // Before the parameter sets are drawn, which takes this memory.
         room::check(file, &study, table)?;
         let design = design(file, &study, table)?;
-        let evaluations = evaluations_of(&study, &design, &registry);
+        let evaluations = evaluations_of(&study, &design, registry);
         let parameter_sets = match (table, &study.method) {
             (Some(table), _) => table,
             (None, Method::Table { file }) => file,
@@ -125,7 +128,7 @@ impl PreparedStudy {
         let file_digests = OnceCell::new();
         Ok(Self {
             study,
-            registry,
+            registry: registry.clone(),
             design,
             evaluations,
             parameter_sets,
@@ -144,7 +147,7 @@ impl PreparedStudy {
     ///
     /// # Errors
     /// [`PrepareError`] if the parameter sets are not those of the method, or if an operation refuses a value.
-    pub fn received(received: SubmittedStudy) -> Result<Self, PrepareError> {
+    pub fn received(received: SubmittedStudy, registry: &Registry) -> Result<Self, PrepareError> {
         let SubmittedStudy { study, evaluations: rows, is_table, parameter_sets, tiles, file_digests } =
             received;
         let design = if is_table {
@@ -158,13 +161,12 @@ impl PreparedStudy {
             }
             drawn
         };
-        let registry = builtin::registry();
-        let evaluations = evaluations_of(&study, &design, &registry);
+        let evaluations = evaluations_of(&study, &design, registry);
         let digests = digests(&study, &design, &evaluations);
         let digest = digest_of(digests.iter().map(|(_, digest)| digest.as_bytes()));
         let prepared = Self {
             study,
-            registry,
+            registry: registry.clone(),
             design,
             evaluations,
             parameter_sets,

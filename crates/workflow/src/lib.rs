@@ -36,8 +36,3 @@ pub use workflow::{
     Aggregate, Comparison, Condition, Decision, Guard, InputOrigin, OptionalStage, ReferenceDecl, RegionDecl,
     ResponseTable, Stage, StageInput, StageOutput, Task, TaskInput, Workflow, guard_value,
 };
-
-/// Compiles and runs the operation of the guide's chapter on workflows.
-#[cfg(doctest)]
-#[doc = include_str!("../../../docs/own-workflow.md")]
-struct OwnWorkflow;

@@ -13,7 +13,7 @@ use pleach_client::submit::submit;
 use pleach_client::{Client, InterruptibleWait, TransferProgress, download, follow, plain};
 use pleach_report::gallery::previews::Previews;
 use pleach_study::{PreparedStudy, annotations};
-use pleach_workflow::Method;
+use pleach_workflow::{Method, Registry};
 use serde::Serialize;
 
 #[derive(Serialize)]
@@ -22,10 +22,10 @@ struct Accepted<'a> {
 }
 
 /// Runs the command.
-pub(in crate::command) fn execute(args: &SubmitArgs) -> CommandResult {
+pub(in crate::command) fn execute(args: &SubmitArgs, registry: &Registry) -> CommandResult {
     let waits = args.wait || args.out.is_some();
     let client = connect(&args.manager, InterruptibleWait::until_killed()?)?;
-    let submission = read(args)?;
+    let submission = read(args, registry)?;
     // Use stderr: scripts read the study's id from stdout.
     annotations::notes(&submission.study).iter().for_each(|line| line_on_stderr(line));
     // Listen only now: before the submission a signal may simply end the process.
@@ -43,8 +43,8 @@ pub(in crate::command) fn execute(args: &SubmitArgs) -> CommandResult {
 }
 
 /// Reads a study and digests its input files.
-fn read(args: &SubmitArgs) -> CommandResult<Submission> {
-    let mut prepared = PreparedStudy::load(&args.study, args.parameter_sets.as_deref())?;
+fn read(args: &SubmitArgs, registry: &Registry) -> CommandResult<Submission> {
+    let mut prepared = PreparedStudy::load(&args.study, args.parameter_sets.as_deref(), registry)?;
     Previews::find(&args.preview, &prepared.study.workflow)?;
     prepared.warnings().for_each(|warning| print_notice(&warning));
     load_costs(&mut prepared, args.plan.buckets, None)?;

@@ -27,6 +27,7 @@ use pleach_server::service::state::StateDir;
 use pleach_server::service::studies::{Retention, ServiceControl, StudyContext};
 use pleach_storage::files::private;
 use pleach_telemetry::Exposition;
+use pleach_workflow::Registry;
 use std::net::TcpListener;
 use std::num::NonZeroU32;
 use std::sync::{Arc, OnceLock};
@@ -45,7 +46,7 @@ const RECYCLED_BYTES: u64 = 64 << 20;
 const COMING_BACK: Duration = Duration::from_millis(2500);
 
 /// Runs the command.
-pub(in crate::command) fn execute(args: &ManagerProcessArgs) -> CommandResult {
+pub(in crate::command) fn execute(args: &ManagerProcessArgs, registry: &Registry) -> CommandResult {
     log::start(args.log_format)?;
     pleach_pages::set_limit_bytes(RECYCLED_BYTES);
     let mut interrupt = Interrupt::listen()?;
@@ -74,7 +75,7 @@ pub(in crate::command) fn execute(args: &ManagerProcessArgs) -> CommandResult {
     let exposition = exposition(args)?;
     record_expiry(&credentials);
     let stop = interrupt.take_stop_requested();
-    let process = Process { args, state, inputs, pools, pods, clock, network, exposition };
+    let process = Process { args, registry, state, inputs, pools, pods, clock, network, exposition };
     System::new().block_on(process.run(for_workers, for_clients, stop))
 }
 
@@ -126,6 +127,7 @@ fn exposition(args: &ManagerProcessArgs) -> CommandResult<Exposition> {
 /// Process around the manager actor.
 struct Process<'a> {
     args: &'a ManagerProcessArgs,
+    registry: &'a Registry,
     state: StateDir,
     inputs: Arc<InputStore>,
     pools: Option<Pools>,
@@ -146,13 +148,14 @@ impl Process<'_> {
     ) -> CommandResult {
         let shared: Arc<OnceLock<Arc<StudyContext>>> = Arc::default();
         let hooks = self.hooks(&shared);
-        let Self { args, state, inputs, pools, pods, network, exposition, .. } = self;
+        let Self { args, registry, state, inputs, pools, pods, network, exposition, .. } = self;
         // Start the actor only after the last operation that can fail. Dropping an actor that was never polled starts
         // it outside a runtime, which panics. Until then, messages wait in its context.
         let context = Context::<ManagerActor>::new();
         let manager = context.address();
         let (handle, cache) = (network.handle().clone(), args.cache.clone());
-        let studies = StudyContext::open(state, inputs, manager.clone(), handle, pools, cache)?;
+        let studies =
+            StudyContext::open(state, inputs, manager.clone(), handle, pools, cache, registry.clone())?;
         spawn_background_tasks(args, &studies, pods, network.handle());
         // Grant no leases until workers have had time to reattach with theirs.
         if studies.has_unfinished() {

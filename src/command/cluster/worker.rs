@@ -42,7 +42,6 @@ use pleach_server::listener;
 use pleach_server::service::metrics::record_expiry;
 use pleach_storage::files::scratch::Scratch;
 use pleach_storage::locks_are_local;
-use pleach_study::builtin;
 use pleach_telemetry::Exposition;
 use pleach_workflow::Registry;
 use readiness::WorkerReadiness;
@@ -68,7 +67,7 @@ const SILENT_PEER: Duration = Duration::from_millis(1500);
 const SCRATCH: &str = "pleach-worker";
 
 /// Runs the command.
-pub(in crate::command) fn execute(args: &WorkerProcessArgs) -> CommandResult {
+pub(in crate::command) fn execute(args: &WorkerProcessArgs, registry: &Registry) -> CommandResult {
     log::start(args.log_format)?;
     let mut interrupt = Interrupt::listen()?;
     let (manager, readiness, exporter) = serve_probes(args)?;
@@ -91,8 +90,7 @@ pub(in crate::command) fn execute(args: &WorkerProcessArgs) -> CommandResult {
     record_expiry(&credentials);
     let capacity = Capacity::open(args)?;
     let until = args.until.map(moment);
-    let registry = builtin::registry();
-    let hello = capacity.hello(until).with_operations(&registry);
+    let hello = capacity.hello(until).with_operations(registry);
     let reporter = RefusalReporter::new(Arc::clone(&clock), Arc::new(|notice| warn!("{notice}")));
     let (version, certs) = (Version::current(), Arc::clone(&credentials));
     let connector =
@@ -128,7 +126,7 @@ pub(in crate::command) fn execute(args: &WorkerProcessArgs) -> CommandResult {
         events,
         window: args.prefetch_buckets,
     };
-    let node = WorkerNode { capacity, registry, ledger, ram, exchange, remote };
+    let node = WorkerNode { capacity, registry: registry.clone(), ledger, ram, exchange, remote };
     let process = Process { args, manager, hello, connector, settings, files, until, readiness };
     System::new().block_on(process.run(node, worker_events, stop, exporter))
 }

@@ -9,6 +9,7 @@ use pleach_planner::memory_limit::default_memory_bytes;
 use pleach_planner::{PlanRequest, WorkerMemory};
 use pleach_results::cache_walk;
 use pleach_study::PreparedStudy;
+use pleach_workflow::Registry;
 use serde::Serialize;
 use std::collections::HashMap;
 
@@ -23,8 +24,8 @@ struct Run {
 }
 
 /// Explains an evaluation of a study file.
-pub(super) fn execute(args: &ExplainArgs) -> CommandResult {
-    let mut prepared = PreparedStudy::load(&args.target, args.parameter_sets.as_deref())?;
+pub(super) fn execute(args: &ExplainArgs, registry: &Registry) -> CommandResult {
+    let mut prepared = PreparedStudy::load(&args.target, args.parameter_sets.as_deref(), registry)?;
     load_costs(&mut prepared, args.plan.buckets, args.cache.as_deref())?;
     let evaluations = prepared.design.evaluations.len();
     let first = usize::from(!prepared.defaults_run());

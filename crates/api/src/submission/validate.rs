@@ -4,15 +4,15 @@
 //! submission has a target, so that planning cannot fail on a dangling one.
 
 use super::{Companion, InvalidSubmission, Submission, VERSION};
-use pleach_study::builtin;
 use pleach_workflow::{
-    Annotations, InputOrigin, Method, Phase, ReferenceSource, Stage, StoppingRule, StudyTile, TaskInput,
+    Annotations, InputOrigin, Method, Phase, ReferenceSource, Registry, Stage, StoppingRule, StudyTile,
+    TaskInput,
 };
 use std::collections::HashSet;
 use std::path::Path;
 
 impl Submission {
-    pub(super) fn check(&self) -> Result<(), InvalidSubmission> {
+    pub(super) fn check(&self, registry: &Registry) -> Result<(), InvalidSubmission> {
         // First: fields of another version may have another meaning.
         if self.version != VERSION {
             return Err(InvalidSubmission::Form { found: self.version });
@@ -59,7 +59,7 @@ impl Submission {
         }
         let stages = &workflow.stages;
         for (number, stage) in stages.iter().enumerate() {
-            self.check_stage(number, stage)?;
+            self.check_stage(number, stage, registry)?;
         }
         let output =
             |stage: usize, output: usize| stages.get(stage).is_some_and(|s| output < s.outputs.len());
@@ -104,10 +104,14 @@ impl Submission {
             && study.phases.iter().enumerate().all(sound_phase)
     }
 
-    fn check_stage(&self, number: usize, stage: &Stage) -> Result<(), InvalidSubmission> {
+    fn check_stage(
+        &self,
+        number: usize,
+        stage: &Stage,
+        registry: &Registry,
+    ) -> Result<(), InvalidSubmission> {
         let workflow = &self.study.workflow;
         let dangling = |what| Err(InvalidSubmission::Dangling { what, stage: stage.name.clone() });
-        let registry = builtin::registry();
         let earlier = |origin: &InputOrigin| match *origin {
             InputOrigin::Input(input) => input < workflow.inputs.len(),
             InputOrigin::Stage { stage, output } => {
@@ -188,6 +192,7 @@ fn check_names(path: &str, companions: &[Companion]) -> Result<(), InvalidSubmis
 mod tests {
     use super::*;
     use crate::submission::fixture::submission;
+    use pleach_study::builtin;
     use pleach_workflow::{SurvivorRule, Survivors};
     use std::path::PathBuf;
 
@@ -266,7 +271,7 @@ mod tests {
             let condition = pleach_workflow::Condition { value, comparison, expected, passes };
             task.guard = Some(pleach_workflow::Guard { operands, conditions: vec![condition] });
             made.study.workflow.stages[0] = stage.clone();
-            made.check_stage(0, &stage).is_ok()
+            made.check_stage(0, &stage, &builtin::registry()).is_ok()
         };
         let (tile, number) = (TaskInput::StageInput(0), TaskInput::StageInput(1));
         assert!(guarded(&[number], 0, &[None]));

@@ -28,6 +28,7 @@ use pleach_cache::Cache;
 use pleach_dispatch::cost_model::CostModel;
 use pleach_execution::cost_history;
 use pleach_study::{Cause, Defect};
+use pleach_workflow::Registry;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -60,6 +61,8 @@ pub struct StudyContext {
     pub(crate) task_cache: Option<PathBuf>,
     /// The task cache, if it is in a bucket and has been opened.
     pub(crate) bucket_cache: Mutex<Option<Arc<Cache>>>,
+    /// Operations of the studies that it accepts.
+    registry: Registry,
 }
 
 impl StudyContext {
@@ -74,6 +77,7 @@ impl StudyContext {
         network: tokio::runtime::Handle,
         pools: Option<Pools>,
         task_cache: Option<PathBuf>,
+        registry: Registry,
     ) -> Result<Arc<Self>, StateError> {
         let kept = state.studies()?;
         let (studies, reserved_ids) = (Mutex::default(), Mutex::default());
@@ -91,6 +95,7 @@ impl StudyContext {
             scaler,
             task_cache,
             bucket_cache: Mutex::default(),
+            registry,
         });
         for KeptStudy { id, kept, ended } in kept {
             // Stored files are only looked up by name here. They are verified before the study runs, because there
@@ -255,7 +260,7 @@ impl StudyContext {
     ) -> Result<ReadyStudy, StudyRunError> {
         let planning = || {
             let costs = cost_history::read(self.state.folder());
-            study_runner::ready(id, kept, &self.store, PlannedCapacity::of(view), costs)
+            study_runner::ready(id, kept, &self.store, PlannedCapacity::of(view), costs, &self.registry)
         };
         // An invalid submission may panic in the planner and must not end the manager.
         let ready = std::panic::catch_unwind(std::panic::AssertUnwindSafe(planning));

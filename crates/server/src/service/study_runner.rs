@@ -39,6 +39,7 @@ use pleach_results::folder::Folder;
 use pleach_results::journal;
 use pleach_results::record::RunRecord;
 use pleach_study::{Defect, PreparedStudy};
+use pleach_workflow::Registry;
 use prior::prior_results;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -95,7 +96,7 @@ fn find(store: &InputStore, lookup: &Lookup<'_>, file: &FileContent) -> Option<P
     gather(store.folder(), file, places).ok()
 }
 
-/// Prepares and plans a study for these workers, with the costs of earlier studies.
+/// Prepares and plans a study of these operations for these workers, with the costs of earlier studies.
 ///
 /// # Errors
 /// [`StudyRunError`] if the study cannot be prepared or planned.
@@ -105,10 +106,11 @@ pub(crate) fn ready(
     store: &InputStore,
     workers: PlannedCapacity,
     costs: CostModel,
+    registry: &Registry,
 ) -> Result<ReadyStudy, StudyRunError> {
     let start = Instant::now();
     let lookup = Lookup::new(store);
-    let whole = kept.submission.prepare(id, |file| find(store, &lookup, file))?;
+    let whole = kept.submission.prepare(id, |file| find(store, &lookup, file), registry)?;
     let first = if whole.study.phases.is_empty() { None } else { Some(whole.of_phase(0, None)?) };
     let previews = Previews::find(&kept.submission.preview, &whole.study.workflow)?;
     let planned = plan(first.as_ref().unwrap_or(&whole), &costs, kept.submission.plan, &workers);

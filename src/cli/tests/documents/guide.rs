@@ -74,10 +74,16 @@ fn reference_lists_the_method_kinds_and_metrics() {
 }
 
 #[test]
-fn descriptors_in_the_guide_are_those_of_the_example() {
+fn files_in_the_guide_are_those_of_the_example() {
     let chapter = text("docs/own-workflow.md");
     for name in ["workflow.json", "darkness.json"] {
-        let file = text(&format!("examples/own-workflow/{name}"));
+        let file = text(&format!("examples/own-operation/{name}"));
         assert!(chapter.contains(&format!("```json\n{file}```")), "{name}");
     }
+    let program = text("examples/own-operation/src/main.rs");
+    let (program, _) = program.split_once("\n#[cfg(test)]").expect("tests follow the program");
+    assert!(chapter.contains(&format!("```rust,no_run\n{program}```")), "main.rs");
+    let study: String =
+        text("examples/own-operation/study.toml").lines().map(|line| format!("   {line}\n")).collect();
+    assert!(chapter.contains(&study), "study.toml");
 }
