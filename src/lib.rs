@@ -72,8 +72,3 @@ pub fn run(operations: &Registry) -> ExitCode {
 pub fn builtin_operations() -> Registry {
     pleach_study::builtin::registry()
 }
-
-/// Compiles the program of the guide's chapter on workflows.
-#[cfg(doctest)]
-#[doc = include_str!("../docs/own-workflow.md")]
-struct OwnWorkflow;

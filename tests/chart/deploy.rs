@@ -103,9 +103,17 @@ fn the_image_has_the_libraries_of_the_binary() {
 #[test]
 fn the_build_sees_its_files() {
     let ignored = fs::read_to_string(root().join(".dockerignore")).expect("a file");
-    for needed in
-        [".cargo", "Cargo.lock", "Cargo.toml", "actors", "benches/*.rs", "crates", "deploy/libraries", "src"]
-    {
+    for needed in [
+        ".cargo",
+        "Cargo.lock",
+        "Cargo.toml",
+        "actors",
+        "benches/*.rs",
+        "crates",
+        "deploy/libraries",
+        "examples/own-operation",
+        "src",
+    ] {
         assert!(ignored.lines().any(|line| line == format!("!{needed}")), "{needed}");
     }
     // No source file includes a file that the build does not see.
