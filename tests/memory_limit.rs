@@ -87,7 +87,7 @@ fn plan_is_refused_or_made_at_every_limit() {
     study.edit(&[("kind = \"moat\"\ntrajectories = 2\nlevels = 20", "kind = \"vbd\"\nsamples = 256")]);
     let mut planned = Vec::new();
     // An unoptimized program and its libraries take 140 MiB.
-    for megabytes in [152, 168, 192, 256, 512] {
+    for megabytes in [160, 176, 192, 256, 512] {
         let answer = limited(study.folder(), megabytes, &["plan", "study.toml", "--workers", "2", "--json"]);
         let is_planned = answer.code == 0;
         let words = ["take about ", "left of 80 % of "];
