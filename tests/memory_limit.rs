@@ -17,6 +17,18 @@ fn limited(folder: &Path, megabytes: u64, args: &[&str]) -> Answer {
     answer(Command::new("sh").args(["-c", &script, "sh"]).arg(program).args(args).current_dir(folder))
 }
 
+/// Returns the least address space in which the program starts at all, in steps of 4 MiB.
+fn least_megabytes(folder: &Path) -> u64 {
+    let starts = |megabytes: &u64| {
+        let script = format!("ulimit -v {} && exec \"$@\"", megabytes * 1024);
+        let program = assert_cmd::cargo::cargo_bin!("pleach");
+        let mut command = Command::new("sh");
+        command.args(["-c", &script, "sh"]).arg(program).arg("--version").current_dir(folder);
+        command.output().expect("a shell starts").status.success()
+    };
+    (64..164).step_by(4).find(starts).expect("the program starts below 164 MiB")
+}
+
 /// Asserts a refusal in one line with the needed memory, the limit and a remedy, and no new files.
 #[track_caller]
 fn refused(folder: &Path, megabytes: u64, args: &[&str], beginning: &str, remedy: &str) {
@@ -86,8 +98,8 @@ fn plan_is_refused_or_made_at_every_limit() {
     let study = Study::of_tissue(64);
     study.edit(&[("kind = \"moat\"\ntrajectories = 2\nlevels = 20", "kind = \"vbd\"\nsamples = 256")]);
     let mut planned = Vec::new();
-    // An unoptimized program and its libraries take 140 MiB.
-    for megabytes in [160, 176, 192, 256, 512] {
+    let least = least_megabytes(study.folder());
+    for megabytes in [least + 4, 168, 192, 256, 512] {
         let answer = limited(study.folder(), megabytes, &["plan", "study.toml", "--workers", "2", "--json"]);
         let is_planned = answer.code == 0;
         let words = ["take about ", "left of 80 % of "];

@@ -295,6 +295,7 @@ pub(crate) fn spill_evicted(
 mod tests {
     use super::*;
     use pleach_regions::{CachedRegion, DataRegion, Raster, RegionIdentity};
+    use pleach_storage::{BoundedRam, EvictionPolicy, Tier, TierLevel, TierStack, WriteMode};
 
     fn task_key(number: u8) -> TaskKey {
         TaskKey([number; 32])
@@ -352,5 +353,34 @@ mod tests {
         assert!(is_there(&mut results, 1));
         results.released(&key);
         assert!(!is_there(&mut results, 1) && results.retained_studies().is_empty());
+    }
+
+    /// Results that are evicted between two rounds are spilled for the second. Those of a study without one are dropped.
+    #[test]
+    fn results_evicted_between_rounds_are_spilled() {
+        let key = RegionKey([1; 16]);
+        for retains in [true, false] {
+            let tier: Arc<dyn Tier> = Arc::new(BoundedRam::new(Arc::default(), 1 << 20));
+            let (name, policy, write) = ("below".to_owned(), EvictionPolicy::Lru, WriteMode::Back);
+            let level = TierLevel { name, tier, policy, write, shared: false };
+            let spill = Arc::new(SpillStore::new(TierStack::new(vec![level])).expect("threads"));
+            let results = Arc::new(Mutex::new(TaskResults::default()));
+            let evicted = {
+                let mut results = results.lock();
+                results.start_round(7, retains);
+                run(&mut results, 7, key, 1);
+                let evicted = results.shelf.shrink_to(0);
+                assert!(results.released(&key).is_empty());
+                evicted
+            };
+            assert_eq!(evicted.len(), 1);
+            spill_evicted(&results, &spill, evicted);
+            spill.settle();
+            let mut results = results.lock();
+            assert_eq!(results.fallen.contains(&RegionIdentity([1; 32])), retains);
+            assert_eq!(spill.is_empty(), !retains);
+            let removed = results.forget(7);
+            assert_eq!(removed, if retains { vec![result_key(&RegionIdentity([1; 32]))] } else { vec![] });
+        }
     }
 }

@@ -66,6 +66,9 @@ fn own_operation_is_checked_and_run() {
     let folder = folder.path();
     let checked = call(folder, &["workflow", "check", "workflow.json"]);
     assert!(checked.contains("1 stages, 1 tasks, 1 parameters, valid"), "{checked}");
+    call(folder, &["plan", "study.toml"]);
+    call(folder, &["explain", "study.toml", "--evaluation", "1"]);
+    call(folder, &["sample", "study.toml", "--out", "drawn.csv"]);
     call(folder, &["run", "study.toml", "--out", "out", "--quiet"]);
     let sets: BTreeSet<String> =
         rows(&folder.join("out/samples.csv")).into_iter().map(|row| row[1].clone()).collect();
