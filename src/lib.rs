@@ -67,7 +67,7 @@ pub fn run(operations: &Registry) -> ExitCode {
     }
 }
 
-/// Returns the operations of pleach itself, to which [`Registry::with`] adds others.
+/// Returns the operations of pleach itself. [`Registry::with`] adds others.
 #[must_use]
 pub fn builtin_operations() -> Registry {
     pleach_study::builtin::registry()
