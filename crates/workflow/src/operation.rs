@@ -128,6 +128,18 @@ pub enum OperationError {
 
 /// A pure image operation. Implementations hold no state that a run could change. A device variant or a program run
 /// as an external process is another implementation behind the same declaration.
+///
+/// To write one:
+///
+/// - [`name`](Self::name) and [`version`](Self::version) identify it in descriptors and in caches. Results of equal inputs, arguments,
+///   name and version are computed once, on all workers and in later studies.
+/// - Stages of a workflow connect outputs to inputs of equal element types. A response is read from an output of type `table`.
+/// - Tasks run on several threads at once, each with the same `&self`. Large images arrive as tiles.
+/// - An error or a panic fails the evaluation on that tile, with the task's name, and no other.
+/// - [`cost_seconds`](Self::cost_seconds) and [`memory_bytes`](Self::memory_bytes) may be rough: measured times replace the first, and
+///   memory that is estimated too low lets a worker exceed its budget.
+///
+/// A program registers it with [`Registry::with`] (`examples/own-operation`).
 pub trait Operation: Send + Sync {
     /// Returns the name that descriptors use, such as `nuclei.reconstruct`.
     fn name(&self) -> &'static str;
