@@ -50,6 +50,10 @@ const DAY: u64 = 24 * HOUR;
 /// Number of tiles. Each but the first becomes available only when the test opens it, so that the study cannot end before.
 const TILES: usize = 3;
 
+/// Number of slots of a worker. More than buckets of one tile (30 instances, 4 in each bucket): a bucket that waits for its
+/// input occupies a slot, so with fewer of them the buckets of a closed tile can keep those of an open one from starting.
+const SLOTS: u32 = 9;
+
 /// Input that is available once `.0` doors are open.
 struct Door(usize, watch::Receiver<usize>, Input);
 
@@ -102,7 +106,7 @@ impl Worker {
         let files = Arc::new(InputFileStore::open(folder.path().join("inputs"), ask).expect("a folder"));
         let (events, told) = unbounded_channel();
         let resources = Resources {
-            slots: NonZeroU32::new(2).expect("two"),
+            slots: NonZeroU32::new(SLOTS).expect("at least one"),
             memory_bytes: u64::MAX,
             active_paths: None,
             meter: unmetered,
