@@ -9,6 +9,7 @@ mod doctor;
 mod external;
 pub(crate) mod manual;
 mod node;
+mod operations;
 mod plan;
 mod plan_options;
 mod region;
@@ -26,6 +27,7 @@ pub(crate) use client::{
 pub(crate) use doctor::DoctorArgs;
 pub(crate) use external::{AnalyzeArgs, SampleArgs};
 pub(crate) use node::{ManagerProcessArgs, Placement, TimeArg, WorkerProcessArgs};
+pub(crate) use operations::OperationSource;
 pub(crate) use plan::PlanArgs;
 pub(crate) use plan_options::{BucketArgs, PlanOptionArgs, TaskOrderArg};
 pub(crate) use region::RegionCommand;
@@ -38,6 +40,7 @@ use crate::exit::CommandError;
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
+use operations::PythonArgs;
 use pleach_actors::transport::identity::{NodeName, Role};
 use pleach_objects::{InvalidLocation, S3Location};
 use pleach_planner::memory_size::MemorySize;
@@ -127,6 +130,8 @@ pub(crate) enum Command {
 pub(crate) struct RunArgs {
     /// The study file (TOML)
     pub(crate) study: PathBuf,
+    #[command(flatten)]
+    pub(crate) python: PythonArgs,
     /// Folder for the results [default: the study's name]
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
@@ -208,6 +213,8 @@ pub(crate) struct ExplainArgs {
     #[arg(long, value_name = "N")]
     pub(crate) phase: Option<usize>,
     #[command(flatten)]
+    pub(crate) python: PythonArgs,
+    #[command(flatten)]
     pub(crate) manager: OptionalManagerArgs,
     /// For a study file: task cache of earlier studies, a folder or s3://BUCKET/PREFIX (read-only)
     #[arg(long, value_name = "DIR|URL", value_parser = cache_location)]
@@ -243,11 +250,15 @@ pub(crate) enum WorkflowCommand {
     Check {
         /// A workflow file, a stage file, or the name of a built-in workflow
         file: PathBuf,
+        #[command(flatten)]
+        python: PythonArgs,
     },
     /// Show a workflow: stages, tasks, regions and parameters
     Show {
         /// A workflow file or the name of a built-in workflow
         file: PathBuf,
+        #[command(flatten)]
+        python: PythonArgs,
         /// Print one JSON document on stdout, and nothing else
         #[arg(long)]
         json: bool,

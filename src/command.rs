@@ -18,6 +18,7 @@ mod workflow;
 
 use crate::cli::{BucketArgs, Command, TaskOrderArg};
 use crate::exit::CommandResult;
+use crate::operations;
 use pleach_execution::cost_history;
 use pleach_study::PreparedStudy;
 use pleach_workflow::Registry;
@@ -27,6 +28,7 @@ use std::path::Path;
 
 /// Executes a command with these operations.
 pub(crate) fn execute(command: Command, registry: &Registry) -> CommandResult {
+    let registry = &operations::of_command(&command, registry)?;
     match command {
         Command::Run(args) => run::execute(&args, registry),
         Command::Plan(args) => plan::execute(&args, registry),
@@ -99,7 +101,8 @@ fn meter(work: &mut dyn FnMut()) -> Option<u64> {
     Some(pleach_pages::metered(work).1)
 }
 
-/// Measures the process: returns the bytes of its live blocks, and of those that the allocator keeps for reuse.
+/// Measures the process: returns the bytes of its live blocks, of those that the allocator keeps for reuse, and of the processes
+/// that run external operations.
 fn process_bytes() -> Option<u64> {
-    Some(pleach_pages::allocated_bytes() + pleach_pages::idle_bytes())
+    Some(pleach_pages::allocated_bytes() + pleach_pages::idle_bytes() + operations::process_bytes())
 }

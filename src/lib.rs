@@ -39,6 +39,7 @@ mod exit;
 mod interrupt;
 mod live;
 mod log;
+mod operations;
 mod progress_display;
 mod spill;
 mod terminal;
@@ -61,7 +62,11 @@ static ALLOCATOR: pleach_pages::RecyclingAllocator = pleach_pages::RecyclingAllo
 pub fn run(operations: &Registry) -> ExitCode {
     exit::install_panic_hook();
     match cli::parse() {
-        Ok(command) => exit::report(command::execute(command, operations)),
+        Ok(command) => {
+            let result = command::execute(command, operations);
+            operations::end_processes();
+            exit::report(result)
+        }
         Err(cli::Parsed::Help { asked_for_nothing }) => ExitCode::from(if asked_for_nothing { 2 } else { 0 }),
         Err(cli::Parsed::Mistake(stop)) => exit::report(Err(stop)),
     }

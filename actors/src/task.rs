@@ -9,7 +9,7 @@ use crate::task_results::{OutputLocation, StoredTask};
 use actix::prelude::*;
 use pleach_dispatch::message::TaskFailure;
 use pleach_regions::{DataRegion, Digest, RegionIdentity};
-use pleach_workflow::{Operation, Port, Value};
+use pleach_workflow::{Meter, Operation, Port, Value};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Instant;
@@ -93,9 +93,6 @@ impl fmt::Debug for RunTask {
         f.debug_struct("RunTask").field("name", &self.name).finish_non_exhaustive()
     }
 }
-
-/// Runs a closure and returns its peak bytes above the start. `None` if memory is not measured.
-pub type Meter = fn(&mut dyn FnMut()) -> Option<u64>;
 
 /// Meter without measurement.
 pub fn unmetered(work: &mut dyn FnMut()) -> Option<u64> {
@@ -186,6 +183,8 @@ impl Handler<RunTask> for TaskActor {
 fn run(task: RunTask, meter: Meter) -> TaskResult {
     let RunTask { name, operation, inputs, arguments, digests, recall, back, short: _, span } = task;
     let _within = span.enter();
+    // A later study would get one of several results.
+    let recall = recall.filter(|_| operation.is_deterministic());
     let start = Instant::now();
     if let Some(brought) = back.as_ref().and_then(StoredOutputs::bring)
         && fits_ports(&brought, &*operation)
@@ -262,13 +261,9 @@ fn execute(
     let mut peak_bytes = None;
     let outputs = catch_panic(name, || {
         let inputs: Vec<&DataRegion> = inputs.iter().map(Arc::as_ref).collect();
-        let mut outputs = None;
-        peak_bytes = meter(&mut || outputs = Some(operation.run(&inputs, arguments)));
+        let (outputs, peak) = operation.run_metered(&inputs, arguments, meter);
+        peak_bytes = peak;
         let fail = |cause: String| TaskFailure { at: name.to_owned(), cause };
-        // The type of a meter does not ensure that it calls the closure.
-        let Some(outputs) = outputs else {
-            return Err(fail("the memory meter did not run the task".to_owned()));
-        };
         let outputs = outputs.map_err(|error| fail(error.to_string()))?;
         let declared = operation.outputs();
         let fits = outputs.len() == declared.len()

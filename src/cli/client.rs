@@ -1,5 +1,6 @@
 //! Grammar of the commands that connect to a manager.
 
+use super::operations::PythonArgs;
 use super::{PlanOptionArgs, Span, TimeArg};
 use clap::Args;
 use pleach_client::ClientOptions;
@@ -77,6 +78,8 @@ impl std::str::FromStr for CostArg {
 pub(crate) struct SubmitArgs {
     /// The study file (TOML)
     pub(crate) study: PathBuf,
+    #[command(flatten)]
+    pub(crate) python: PythonArgs,
     #[command(flatten)]
     pub(crate) manager: ManagerArgs,
     /// Wait until the study has ended

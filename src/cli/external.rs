@@ -1,5 +1,6 @@
 //! Arguments of the commands for models that pleach does not execute: `sample`, `analyze`, `workflow import`.
 
+use super::operations::PythonArgs;
 use clap::builder::PossibleValuesParser;
 use clap::{Args, ValueEnum};
 use pleach_sensitivity::sampling::sampler::Sampler;
@@ -12,6 +13,8 @@ pub(crate) struct SampleArgs {
     /// file (.txt), or a Dakota input (.in)
     #[arg(value_name = "PROBLEM")]
     pub(crate) problem: PathBuf,
+    #[command(flatten)]
+    pub(crate) python: PythonArgs,
     /// Output file for the samples: CSV (.csv, .tsv) or Parquet (.parquet)
     #[arg(long, value_name = "FILE")]
     pub(crate) out: PathBuf,
@@ -39,6 +42,8 @@ pub(crate) struct AnalyzeArgs {
     /// File with the parameters and optionally the method, as for `pleach sample`
     #[arg(value_name = "PROBLEM")]
     pub(crate) problem: PathBuf,
+    #[command(flatten)]
+    pub(crate) python: PythonArgs,
     /// Parameter sets, one per row: CSV, Parquet, or text without a header
     #[arg(long, value_name = "FILE")]
     pub(crate) samples: PathBuf,

@@ -1,5 +1,6 @@
 //! Grammar of the commands that run a process of a cluster.
 
+use super::operations::NodeOperationArgs;
 use super::{CacheArgs, Span, SpillArgs, at_least_one, cache_location, threads};
 use crate::log::LogFormat;
 use clap::{Args, ValueEnum};
@@ -55,6 +56,8 @@ pub(crate) struct ManagerProcessArgs {
     /// Folder of the service account that may patch these pods: ca.crt, namespace and token
     #[arg(long, value_name = "DIR", default_value = "/var/run/secrets/kubernetes.io/serviceaccount")]
     pub(crate) service_account: PathBuf,
+    #[command(flatten)]
+    pub(crate) operations: NodeOperationArgs,
 }
 
 /// Rule that selects one of the ready buckets for a worker.
@@ -100,6 +103,8 @@ pub(crate) struct WorkerProcessArgs {
     /// Maximum number of concurrent tasks of one bucket, which limits its memory [default: --cores]
     #[arg(long, value_name = "N", value_parser = at_least_one::<NonZeroU32>)]
     pub(crate) active_paths: Option<NonZeroU32>,
+    #[command(flatten)]
+    pub(crate) operations: NodeOperationArgs,
     #[command(flatten)]
     pub(crate) cache: CacheArgs,
     /// Time limit of the machine: a time (2026-12-24T18:00:00Z), seconds since 1970, or a duration from now as in 90m;

@@ -1,5 +1,6 @@
 //! Grammar of `pleach plan`.
 
+use super::operations::PythonArgs;
 use super::plan_options::{BucketArgs, ScopesArg, StrategiesArg};
 use super::{at_least_one, picture_file};
 use clap::Args;
@@ -11,6 +12,8 @@ use std::path::PathBuf;
 pub(crate) struct PlanArgs {
     /// The study file (TOML)
     pub(crate) study: PathBuf,
+    #[command(flatten)]
+    pub(crate) python: PythonArgs,
     /// Number of concurrent tasks to plan for [default: the number of processors]
     #[arg(long, value_name = "N", value_parser = at_least_one::<NonZeroU32>)]
     pub(crate) workers: Option<NonZeroU32>,

@@ -15,7 +15,7 @@ use std::path::Path;
 pub(super) fn execute(command: &WorkflowCommand, registry: &Registry) -> CommandResult {
     match command {
         WorkflowCommand::Import { file, out } => import::execute(file, out.as_deref()),
-        WorkflowCommand::Check { file } if is_stage(file) => {
+        WorkflowCommand::Check { file, .. } if is_stage(file) => {
             let stage = stage_file(file, registry).map_err(CommandError::input)?;
             print_line(&format!(
                 "{}: stage {}: {} tasks, valid",
@@ -25,7 +25,7 @@ pub(super) fn execute(command: &WorkflowCommand, registry: &Registry) -> Command
             ));
             Ok(())
         }
-        WorkflowCommand::Check { file } => {
+        WorkflowCommand::Check { file, .. } => {
             let workflow = load(file, registry)?;
             print_line(&format!(
                 "{}: workflow {}: {} stages, {} tasks, {} parameters, valid",
@@ -37,7 +37,7 @@ pub(super) fn execute(command: &WorkflowCommand, registry: &Registry) -> Command
             ));
             Ok(())
         }
-        WorkflowCommand::Show { file, json } => {
+        WorkflowCommand::Show { file, json, .. } => {
             let workflow = load(file, registry)?;
             if *json {
                 return print_json(&workflow);

@@ -29,6 +29,10 @@ pub(crate) struct WorkflowDescriptor {
     pub(crate) reference: Option<ReferenceDescriptor>,
     pub(crate) stages: Vec<StageEntry>,
     pub(crate) response: ResponsesDescriptor,
+    /// Manifests of external operations, relative to this file. The command loads them before the descriptors.
+    #[serde(default)]
+    #[expect(dead_code, reason = "read by manifests.rs, before the registry is complete")]
+    pub(crate) operations: Vec<PathBuf>,
 }
 
 /// Name and element type of a region.

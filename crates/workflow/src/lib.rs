@@ -9,6 +9,7 @@ mod distribution;
 mod domain_error;
 mod error;
 mod joined_responses;
+mod manifests;
 mod operation;
 mod parameter;
 mod study;
@@ -23,7 +24,8 @@ pub use distribution::Distribution;
 pub use domain_error::DomainError;
 pub use error::{DescriptorError, Problem};
 pub use joined_responses::JOIN;
-pub use operation::{Accepts, Argument, Operation, OperationError, Port, Registry};
+pub use manifests::{manifests_of_study, manifests_of_workflow};
+pub use operation::{Accepts, Argument, Meter, Operation, OperationError, Port, Registry, plain_name};
 pub use parameter::{Domain, Parameter};
 pub use study::{
     Annotations, BasePoints, BothEmpty, Durability, GivenDataMethod, Method, MethodSpec, ParameterSpace,

@@ -124,6 +124,24 @@ pub enum OperationError {
         /// Error.
         cause: Box<dyn std::error::Error + Send + Sync>,
     },
+    /// A program outside this process failed.
+    #[error("{cause}")]
+    External {
+        /// Error.
+        cause: Box<dyn std::error::Error + Send + Sync>,
+    },
+}
+
+/// Runs a closure and returns its peak bytes above the start. `None` if memory is not measured.
+pub type Meter = fn(&mut dyn FnMut()) -> Option<u64>;
+
+/// Separator of name and digest: the operation `python:nuclei.threshold` is registered as `python:nuclei.threshold@DIGEST`.
+const DIGEST_MARK: char = '@';
+
+/// Returns the name of an operation without the digest of its code and environment.
+#[must_use]
+pub fn plain_name(operation: &str) -> &str {
+    operation.split_once(DIGEST_MARK).map_or(operation, |(name, _)| name)
 }
 
 /// A pure image operation. Implementations hold no state that a run could change. A device variant or a program run
@@ -176,6 +194,26 @@ pub trait Operation: Send + Sync {
     /// # Errors
     /// Returns an [`OperationError`]. Equal inputs give equal results, errors included.
     fn run(&self, inputs: &[&DataRegion], arguments: &[Value]) -> Result<Vec<DataRegion>, OperationError>;
+
+    /// Runs the operation and returns its peak bytes, measured by `meter`. An operation that runs in another process measures
+    /// there.
+    fn run_metered(
+        &self,
+        inputs: &[&DataRegion],
+        arguments: &[Value],
+        meter: Meter,
+    ) -> (Result<Vec<DataRegion>, OperationError>, Option<u64>) {
+        let mut result = None;
+        let peak_bytes = meter(&mut || result = Some(self.run(inputs, arguments)));
+        let unmeasured =
+            || OperationError::External { cause: "the memory meter did not run the task".into() };
+        (result.unwrap_or_else(|| Err(unmeasured())), peak_bytes)
+    }
+
+    /// Returns whether equal inputs and arguments give equal results, so that later studies may reuse them.
+    fn is_deterministic(&self) -> bool {
+        true
+    }
 }
 
 /// The operations linked into a process, by name and version.
@@ -199,19 +237,33 @@ impl Registry {
         self
     }
 
-    /// Finds an operation.
+    /// Adds operations, or replaces those of equal names and versions.
+    #[must_use]
+    pub fn extended(mut self, operations: impl IntoIterator<Item = Arc<dyn Operation>>) -> Self {
+        self.operations.extend(operations.into_iter().map(|op| ((op.name(), op.version()), op)));
+        self
+    }
+
+    /// Finds an operation. A name without digest finds the only operation of that name, whatever its digest.
     #[must_use]
     pub fn get(&self, name: &str, version: u32) -> Option<&Arc<dyn Operation>> {
-        self.operations.iter().find(|((n, v), _)| *n == name && *v == version).map(|(_, op)| op)
+        let of_version = || self.operations.iter().filter(|((_, of), _)| *of == version);
+        let exact = of_version().find(|((known, _), _)| *known == name).map(|(_, operation)| operation);
+        exact.or_else(|| {
+            let mut digested = of_version().filter(|((known, _), _)| plain_name(known) == name);
+            let first = digested.next().map(|(_, operation)| operation);
+            first.filter(|_| digested.next().is_none())
+        })
     }
 
     /// Returns the known versions of an operation, ascending. Empty for an unknown name.
     #[must_use]
     pub fn versions(&self, name: &str) -> Vec<u32> {
-        self.operations.keys().filter(|(n, _)| *n == name).map(|(_, version)| *version).collect()
+        let named = self.operations.keys().filter(|(known, _)| *known == name || plain_name(known) == name);
+        named.map(|(_, version)| *version).collect()
     }
 
-    /// Returns the names of all operations, ascending.
+    /// Returns the names of all operations, ascending, with digests.
     #[must_use]
     pub fn names(&self) -> Vec<&'static str> {
         let mut names: Vec<_> = self.operations.keys().map(|(name, _)| *name).collect();

@@ -9,12 +9,47 @@ mod read;
 pub(crate) use read::{ExpectedLength, expected_length, read};
 
 use crate::data::number::{LittleEndian, each, write_numbers};
-use crate::{AnnotatedObjects, DataRegion, Table, TypedValues};
+use crate::{AnnotatedObjects, DataRegion, ElementType, Shape, Table, TypedValues};
 use std::borrow::Cow;
 
 /// Numbers are converted to bytes in pieces of 64 KiB, which fill every lane of the hash and fit in the
 /// innermost caches.
 const PIECE_BYTES: usize = 64 * 1024;
+
+impl DataRegion {
+    /// Returns the content of a region as little-endian bytes, without its shape: the form in which other processes get it.
+    ///
+    /// - images, masks, label maps, arrays: the values, rows first
+    /// - tables: for each column the length of its name (u32), the name, and the number (f64)
+    /// - ragged arrays: the end of each row (u64), then the values
+    /// - points: the coordinates (f64)
+    /// - polygons: the end of each polygon in rings and of each ring in positions (u32), then the positions (f64)
+    /// - objects: the class of each object (u32), outlines as polygons, the numbers (f64), then the names of classes and of
+    ///   numbers, each as a length (u32) and the name
+    /// - scalars: the number (f64)
+    #[must_use]
+    pub fn content(&self) -> Cow<'_, [u8]> {
+        contiguous(self)
+    }
+
+    /// Creates a region from a shape (see [`Shape`]) and its [`content`](Self::content), both untrusted. `None` if they do not
+    /// fit each other or the element type.
+    #[must_use]
+    pub fn from_content(element: ElementType, shape: &[u64], content: Vec<u8>) -> Option<Self> {
+        let shape = Shape::of(shape)?;
+        let fits = match expected_length(element, &shape)? {
+            ExpectedLength::Exactly(bytes) => content.len() as u64 == bytes,
+            ExpectedLength::AtLeast(bytes) => content.len() as u64 >= bytes,
+        };
+        // An image of another number of channels would be an image of no element type.
+        let channels = match (element, &*shape) {
+            (ElementType::Bgr8, [_, _, channels]) => *channels == 3,
+            (ElementType::Gray8 | ElementType::Mask, [_, _, channels]) => *channels == 1,
+            _ => true,
+        };
+        if fits && channels { read(element, &shape, content) } else { None }
+    }
+}
 
 /// Passes the content of a region to `sink` in pieces.
 ///

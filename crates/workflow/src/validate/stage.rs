@@ -76,7 +76,8 @@ pub(super) fn check(
         Task {
             name: task.task.clone(),
             description: task.description.clone(),
-            operation: task.operation.clone(),
+            // With its digest, if it has one: plans, keys and caches distinguish it by that.
+            operation: operations[index].name().to_owned(),
             version: task.version,
             arguments: arguments[index].iter().map(local).collect(),
             reads: reads[index].iter().map(|read| moved(*read, &place)).collect(),

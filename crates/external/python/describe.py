@@ -1,0 +1,153 @@
+"""Describes a Python environment and the modules of a package, without importing them.
+
+pleach runs this file with the interpreter of the environment. It reads a request as JSON from stdin:
+
+    {"folder": FOLDER, "requires": [DISTRIBUTION, ...], "modules": [MODULE, ...]}
+
+and writes one JSON document to stdout: the interpreter, the installed distributions that the package requires (with all
+distributions that these require), and for each module the files of the package that it imports.
+"""
+
+import sys
+
+# Parsed by every Python, so that an old one is named by its version instead of a syntax error.
+if sys.version_info < (3, 10):
+    sys.stdout.write('{"version": "%d.%d.%d"}' % sys.version_info[:3])
+    sys.exit(0)
+
+import ast
+import hashlib
+import importlib.metadata as metadata
+import json
+import os
+import platform
+import re
+
+
+def normalized(name):
+    """Returns the name of a distribution as indexes compare it (PEP 503)."""
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def closure(requires, installed):
+    """Returns the required distributions and all that they require, and the required ones that are missing."""
+    found, missing, waiting = {}, [], [(name, True) for name in requires]
+    while waiting:
+        requirement, is_own = waiting.pop()
+        name = re.match(r"\s*([A-Za-z0-9._-]*)", requirement).group(1)
+        key = normalized(name)
+        if key in found:
+            continue
+        distribution = installed.get(key)
+        if distribution is None:
+            if is_own:
+                missing.append(name)
+            continue
+        found[key] = distribution
+        for needed in distribution.requires or []:
+            # Optional parts of a distribution are named in `requires` of the manifest if they are used.
+            if "extra" not in needed.partition(";")[2]:
+                waiting.append((needed, False))
+    return found, missing
+
+
+def tops(distribution):
+    """Returns the top-level modules of a distribution."""
+    names = set()
+    for file in distribution.files or []:
+        first = file.parts[0]
+        if first in ("..", "__pycache__") or first.endswith((".dist-info", ".egg-info", ".data")):
+            continue
+        if len(file.parts) > 1:
+            names.add(first)
+        elif first.endswith((".py", ".so", ".pyd")):
+            names.add(first.split(".")[0])
+    return names
+
+
+def described(distribution):
+    record = distribution.read_text("RECORD") or distribution.read_text("installed-files.txt") or ""
+    # Compiled files are listed in RECORD once Python has written them.
+    lines = sorted(line for line in record.splitlines() if "__pycache__" not in line)
+    return {
+        "name": normalized(distribution.metadata["Name"]),
+        "version": distribution.version,
+        "record": hashlib.sha256("\n".join(lines).encode()).hexdigest(),
+        "tops": sorted(tops(distribution)),
+    }
+
+
+def source(folder, module):
+    """Returns the file of a module in the folder, relative to it. None if it is not there."""
+    path = os.path.join(*module.split("."))
+    for candidate in (os.path.join(path, "__init__.py"), path + ".py"):
+        if os.path.isfile(os.path.join(folder, candidate)):
+            return candidate
+    return None
+
+
+def imported(tree, module, is_package):
+    """Yields the names that the statements of a module import, absolute. Some may be attributes rather than modules."""
+    package = module if is_package else module.rpartition(".")[0]
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = node.module or ""
+            if node.level:
+                parts = package.split(".") if package else []
+                parts = parts[: len(parts) - (node.level - 1)]
+                base = ".".join(parts + ([base] if base else []))
+            if base:
+                yield base
+            yield from ((base + "." if base else "") + alias.name for alias in node.names)
+
+
+def imports(folder, module):
+    """Returns the files of the folder that a module imports, with its own, by module."""
+    files, waiting = {}, [module]
+    while waiting:
+        name = waiting.pop()
+        # Importing a.b runs a/__init__.py.
+        parts = name.split(".")
+        for depth in range(1, len(parts) + 1):
+            part = ".".join(parts[:depth])
+            file = source(folder, part)
+            if part in files or file is None:
+                continue
+            files[part] = file
+            with open(os.path.join(folder, file), "rb") as stream:
+                tree = ast.parse(stream.read(), file)
+            waiting.extend(imported(tree, part, file.endswith("__init__.py")))
+    return files
+
+
+def main():
+    request = json.load(sys.stdin)
+    installed = {}
+    for distribution in metadata.distributions():
+        name = distribution.metadata["Name"]
+        # The first one on the path is the one that is imported.
+        if name and normalized(name) not in installed:
+            installed[normalized(name)] = distribution
+    found, missing = closure(["numpy"] + request["requires"], installed)
+    modules, mistakes = {}, []
+    for module in request["modules"]:
+        try:
+            modules[module] = imports(request["folder"], module)
+        except (SyntaxError, ValueError) as error:
+            mistakes.append(str(error))
+    answer = {
+        "implementation": platform.python_implementation(),
+        "version": platform.python_version(),
+        "platform": sys.platform + "-" + platform.machine(),
+        "prefix": sys.prefix,
+        "distributions": [described(found[name]) for name in sorted(found)],
+        "missing": sorted(missing),
+        "modules": modules,
+        "mistakes": mistakes,
+    }
+    sys.stdout.write(json.dumps(answer))
+
+
+main()

@@ -1,0 +1,116 @@
+//! Declaration of an operation in the form of the trait `Operation`.
+
+use crate::identity::Identity;
+use crate::intern::interned;
+use crate::manifest::{Declaration, Determinism};
+use pleach_regions::{DataRegion, WrongElement};
+use pleach_workflow::{Argument, OperationError, Port, Value};
+
+/// Name, ports, arguments and estimates of an operation.
+#[derive(Clone, Debug)]
+pub(crate) struct Declared {
+    /// `NAME@DIGEST`.
+    name: &'static str,
+    plain_name: &'static str,
+    version: u32,
+    arguments: Vec<Argument>,
+    inputs: Vec<Port>,
+    outputs: Vec<Port>,
+    seconds: f64,
+    nanoseconds_a_pixel: f64,
+    bytes_a_pixel: u64,
+    is_deterministic: bool,
+}
+
+impl Declared {
+    pub(crate) fn new(declaration: &Declaration, identity: &Identity) -> Self {
+        Self {
+            name: interned(&format!("{}@{}", declaration.name, identity.digest())),
+            plain_name: declaration.name,
+            version: declaration.version,
+            arguments: declaration.arguments.iter().map(|argument| argument.argument).collect(),
+            inputs: declaration.inputs.iter().map(|port| port.port).collect(),
+            outputs: declaration.outputs.iter().map(|port| port.port).collect(),
+            seconds: declaration.seconds,
+            nanoseconds_a_pixel: declaration.nanoseconds_a_pixel,
+            bytes_a_pixel: declaration.bytes_a_pixel,
+            is_deterministic: declaration.determinism != Determinism::None,
+        }
+    }
+
+    pub(crate) fn name(&self) -> &'static str {
+        self.name
+    }
+
+    pub(crate) fn plain_name(&self) -> &'static str {
+        self.plain_name
+    }
+
+    pub(crate) fn version(&self) -> u32 {
+        self.version
+    }
+
+    pub(crate) fn arguments(&self) -> &[Argument] {
+        &self.arguments
+    }
+
+    pub(crate) fn inputs(&self) -> &[Port] {
+        &self.inputs
+    }
+
+    pub(crate) fn outputs(&self) -> &[Port] {
+        &self.outputs
+    }
+
+    pub(crate) fn is_deterministic(&self) -> bool {
+        self.is_deterministic
+    }
+
+    pub(crate) fn cost_seconds(&self, pixels: u64) -> f64 {
+        self.seconds + self.nanoseconds_a_pixel * 1e-9 * pixels as f64
+    }
+
+    /// Returns the bytes of a run: the outputs in this process, and the memory of the other process beyond its idle state.
+    pub(crate) fn memory_bytes(&self, pixels: u64) -> u64 {
+        let outputs: u64 = self.outputs.iter().map(|port| port.element.bytes(pixels)).sum();
+        outputs.saturating_add(self.bytes_a_pixel.saturating_mul(pixels))
+    }
+
+    /// Returns the seed of a task: a number that equal arguments share.
+    pub(crate) fn seed(&self, arguments: &[Value]) -> u64 {
+        let mut hasher = blake3::Hasher::new();
+        hasher.update(self.name.as_bytes());
+        for argument in arguments {
+            hasher.update(&argument.as_f64().to_bits().to_le_bytes());
+        }
+        let mut bytes = [0; 8];
+        hasher.finalize_xof().fill(&mut bytes);
+        // Below 2^32, the largest seed of numpy's older generators.
+        u64::from_le_bytes(bytes) >> 32
+    }
+
+    /// Checks the number and types of inputs and arguments.
+    pub(crate) fn check(&self, inputs: &[&DataRegion], arguments: &[Value]) -> Result<(), OperationError> {
+        let counts = [
+            ("inputs", self.inputs.len(), inputs.len()),
+            ("arguments", self.arguments.len(), arguments.len()),
+        ];
+        for (what, wanted, found) in counts {
+            if wanted != found {
+                return Err(OperationError::Arity { what, wanted, found });
+            }
+        }
+        for (port, input) in self.inputs.iter().zip(inputs) {
+            if input.element() != port.element {
+                return Err(WrongElement { expected: port.element, found: input.element() }.into());
+            }
+        }
+        for (argument, value) in self.arguments.iter().zip(arguments) {
+            let Argument { name, accepts } = *argument;
+            if !accepts.contains(*value) {
+                return Err(OperationError::BadArgument { argument: name, value: *value, accepts });
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,484 @@
+//! Manifest of a package: `pleach.toml`, the declarations of its operations.
+//!
+//! Reading a manifest runs no code of the package. Strings that operations return for the lifetime of the process are interned
+//! (`intern.rs`).
+
+mod memory_text;
+mod written;
+
+use crate::intern::interned;
+use pleach_regions::ElementType;
+use pleach_workflow::{Accepts, Argument, Port, text};
+use std::collections::BTreeMap;
+use std::path::{Component, Path, PathBuf};
+use std::time::Duration;
+use thiserror::Error;
+use written::{WrittenArgument, WrittenManifest, WrittenOperation, WrittenPort};
+
+/// Name of the manifest in a package.
+pub const MANIFEST_FILE: &str = "pleach.toml";
+
+/// 10 minutes: maximum duration of a task whose manifest sets none. A task on a tile takes seconds.
+const TIMEOUT: Duration = Duration::from_mins(10);
+
+/// 64 MB: resident bytes of a process with numpy and a few libraries, measured with scikit-image.
+const RESIDENT_BYTES: u64 = 64_000_000;
+
+/// 64 bytes a pixel: eight images of doubles, which a chain of numpy expressions holds at once.
+const BYTES_A_PIXEL: u64 = 64;
+
+/// Estimated nanoseconds a pixel of an operation without `cost`: several passes of numpy over the image.
+const NANOSECONDS_A_PIXEL: f64 = 50.0;
+
+/// A mistake in a manifest.
+#[derive(Debug, Error)]
+pub enum ManifestError {
+    /// The file cannot be read.
+    #[error("{}: failed to read: {cause}", file.display())]
+    Unreadable {
+        /// The file.
+        file: PathBuf,
+        /// The system's error.
+        cause: std::io::Error,
+    },
+    /// The file is not TOML, or has an unknown key or a value of another type.
+    #[error("{}:{line}:{column}: {message}", file.display())]
+    Malformed {
+        /// The file.
+        file: PathBuf,
+        /// Line, from 1.
+        line: usize,
+        /// Column, from 1.
+        column: usize,
+        /// The parser's message, with the allowed keys or type.
+        message: String,
+    },
+    /// A value is not allowed.
+    #[error("{}: {field}: {value} is not allowed; {allowed}", file.display())]
+    Value {
+        /// The file.
+        file: PathBuf,
+        /// Path of the field.
+        field: String,
+        /// The value.
+        value: String,
+        /// The allowed values.
+        allowed: String,
+    },
+}
+
+/// A checked manifest.
+#[derive(Clone, Debug)]
+pub struct Manifest {
+    /// The file.
+    pub file: PathBuf,
+    /// The folder of the file, absolute, with the modules of the package.
+    pub folder: PathBuf,
+    /// Distributions that the modules import.
+    pub requires: Vec<String>,
+    /// Environment of the operations. `None` for the environment of the command.
+    pub python: Option<PathBuf>,
+    /// The operations, in the order of the file.
+    pub operations: Vec<Declaration>,
+}
+
+/// Declaration of an operation.
+#[derive(Clone, Debug)]
+pub struct Declaration {
+    /// Name without digest, such as `python:nuclei.threshold` or `exec:threshold`.
+    pub name: &'static str,
+    /// Version.
+    pub version: u32,
+    /// The program that runs it.
+    pub program: Program,
+    /// Inputs, in order.
+    pub inputs: Vec<ExternalPort>,
+    /// Outputs, in order.
+    pub outputs: Vec<ExternalPort>,
+    /// Arguments, in order.
+    pub arguments: Vec<ExternalArgument>,
+    /// Fixed arguments, as JSON by name.
+    pub constants: BTreeMap<String, serde_json::Value>,
+    /// Files whose content is part of the identity, relative to the folder.
+    pub files: Vec<PathBuf>,
+    /// Additional environment variables of the process.
+    pub variables: BTreeMap<String, String>,
+    /// Seconds of a run, apart from pixels.
+    pub seconds: f64,
+    /// Nanoseconds of a run for each pixel.
+    pub nanoseconds_a_pixel: f64,
+    /// Resident bytes of an idle process.
+    pub resident_bytes: u64,
+    /// Bytes of a run for each pixel.
+    pub bytes_a_pixel: u64,
+    /// Maximum bytes of a process. `None` for twice the estimate.
+    pub memory_limit: Option<u64>,
+    /// Maximum duration of a task.
+    pub timeout: Duration,
+    /// Degree of reproducibility.
+    pub determinism: Determinism,
+    /// Device that it runs on.
+    pub device: Device,
+    /// The entry as text, for the identity.
+    pub entry: String,
+}
+
+/// Program of an operation.
+#[derive(Clone, Debug)]
+pub enum Program {
+    /// A function in Python.
+    Python {
+        /// `MODULE:FUNCTION`.
+        function: String,
+        /// `MODULE:FUNCTION`, called once a process. Its result is the first argument of the function.
+        setup: Option<String>,
+    },
+    /// A command, with placeholders of ports and arguments.
+    Command {
+        /// Program and arguments.
+        command: Vec<String>,
+    },
+}
+
+/// Reproducibility of results.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Determinism {
+    /// Equal inputs and arguments give equal bits.
+    #[default]
+    Bits,
+    /// As `Bits`, with a seed that the operation gets as argument.
+    Seeded,
+    /// Results differ between runs.
+    None,
+}
+
+/// Device of an operation.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Device {
+    /// A processor core.
+    #[default]
+    Cpu,
+    /// The GPU, one operation at a time.
+    Gpu,
+}
+
+/// A port, with its form in the external program.
+#[derive(Clone, Debug)]
+pub struct ExternalPort {
+    /// Name and element type.
+    pub port: Port,
+    /// Channels in the order R, G, B.
+    pub is_rgb: bool,
+    /// A third dimension is z instead of channels.
+    pub is_volume: bool,
+    /// Format of the file, for commands.
+    pub format: Option<FileFormat>,
+}
+
+/// Format of a file that a command reads or writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum FileFormat {
+    /// Image in PNG.
+    Png,
+    /// Image in TIFF.
+    Tiff,
+    /// Array of numpy.
+    Npy,
+    /// Table: a line of names and a line of numbers.
+    Csv,
+}
+
+/// An argument.
+#[derive(Clone, Debug)]
+pub struct ExternalArgument {
+    /// Name and accepted values.
+    pub argument: Argument,
+    /// Texts that the program gets instead of the numbers. Empty for numbers.
+    pub choices: BTreeMap<i64, String>,
+}
+
+impl Manifest {
+    /// Reads a manifest.
+    ///
+    /// # Errors
+    /// Returns a [`ManifestError`] with the file, the field, its value and the allowed values.
+    pub fn load(file: &Path) -> Result<Self, ManifestError> {
+        let unreadable = |cause| ManifestError::Unreadable { file: file.to_owned(), cause };
+        let content = text::read(file).map_err(unreadable)?;
+        let written: WrittenManifest = toml::from_str(&content).map_err(|error| {
+            let (line, column) = text::place(content.as_bytes(), error.span().map_or(0, |span| span.start));
+            let message = error.message().lines().collect::<Vec<_>>().join("; ");
+            ManifestError::Malformed { file: file.to_owned(), line, column, message }
+        })?;
+        let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let folder = folder.canonicalize().map_err(unreadable)?;
+        let reader = Reader { file };
+        if written.operation.is_empty() {
+            return reader.fail("operation", "an empty list", "at least one [[operation]] is required");
+        }
+        let mut operations: Vec<Declaration> = Vec::new();
+        for (index, operation) in written.operation.iter().enumerate() {
+            let declaration = reader.operation(&format!("operation[{index}]"), operation)?;
+            if operations.iter().any(|o| (o.name, o.version) == (declaration.name, declaration.version)) {
+                let field = format!("operation[{index}].name");
+                return reader.fail(&field, declaration.name, "a name and version occur once");
+            }
+            operations.push(declaration);
+        }
+        let python = written.package.python.map(|python| folder.join(python));
+        Ok(Self { file: file.to_owned(), folder, requires: written.package.requires, python, operations })
+    }
+}
+
+/// Checks the parts of a manifest.
+struct Reader<'a> {
+    file: &'a Path,
+}
+
+impl Reader<'_> {
+    fn fail<T>(&self, field: &str, value: impl ToString, allowed: &str) -> Result<T, ManifestError> {
+        let (file, field, value) = (self.file.to_owned(), field.to_owned(), value.to_string());
+        Err(ManifestError::Value { file, field, value, allowed: allowed.to_owned() })
+    }
+
+    fn operation(&self, at: &str, written: &WrittenOperation) -> Result<Declaration, ManifestError> {
+        let program = self.program(at, written)?;
+        let is_command = matches!(program, Program::Command { .. });
+        let ports = |key: &str, ports: &[WrittenPort]| {
+            let each = ports.iter().enumerate();
+            each.map(|(index, port)| self.port(&format!("{at}.{key}[{index}]"), port, is_command))
+                .collect::<Result<Vec<_>, _>>()
+        };
+        let (inputs, outputs) = (ports("inputs", &written.inputs)?, ports("outputs", &written.outputs)?);
+        if outputs.is_empty() {
+            return self.fail(&format!("{at}.outputs"), "an empty list", "at least one output is required");
+        }
+        let arguments = written.arguments.iter().enumerate();
+        let arguments: Vec<ExternalArgument> = arguments
+            .map(|(index, argument)| self.argument(&format!("{at}.arguments[{index}]"), argument))
+            .collect::<Result<_, _>>()?;
+        let names = arguments.iter().map(|argument| argument.argument.name);
+        self.names_differ(at, names.chain(written.constants.keys().map(String::as_str)))?;
+        self.names_differ(at, inputs.iter().chain(&outputs).map(|port| port.port.name))?;
+        let number = |field: &str, value: f64| {
+            if value.is_finite() && value >= 0.0 {
+                return Ok(value);
+            }
+            self.fail(&format!("{at}.{field}"), value, "a number of at least 0 is allowed")
+        };
+        let memory = |field: &str, value: &Option<memory_text::MemoryText>, default: u64| match value {
+            None => Ok(default),
+            Some(memory) => match memory.bytes() {
+                Some(bytes) => Ok(bytes),
+                None => {
+                    self.fail(&format!("{at}.memory.{field}"), memory, "a size as in \"200MB\" is allowed")
+                }
+            },
+        };
+        let limit = match &written.memory.limit {
+            None => None,
+            limit @ Some(_) => Some(memory("limit", limit, 0)?),
+        };
+        Ok(Declaration {
+            name: interned(&written.name),
+            version: written.version,
+            program,
+            inputs,
+            outputs,
+            arguments,
+            constants: self.constants(at, &written.constants)?,
+            files: self.files(at, &written.files)?,
+            variables: written.env.clone(),
+            seconds: number("cost.seconds", written.cost.seconds.unwrap_or(0.0))?,
+            nanoseconds_a_pixel: number(
+                "cost.ns_a_pixel",
+                written.cost.ns_a_pixel.unwrap_or(NANOSECONDS_A_PIXEL),
+            )?,
+            resident_bytes: memory("resident", &written.memory.resident, RESIDENT_BYTES)?,
+            bytes_a_pixel: written.memory.bytes_a_pixel.unwrap_or(BYTES_A_PIXEL),
+            memory_limit: limit,
+            timeout: match written.timeout_seconds {
+                None => TIMEOUT,
+                Some(seconds) if seconds > 0.0 && seconds <= 1e6 => Duration::from_secs_f64(seconds),
+                Some(seconds) => {
+                    let field = format!("{at}.timeout_seconds");
+                    return self.fail(&field, seconds, "more than 0 and at most 1000000 s are allowed");
+                }
+            },
+            determinism: written.determinism,
+            device: written.device,
+            entry: format!("{written:?}"),
+        })
+    }
+
+    fn program(&self, at: &str, written: &WrittenOperation) -> Result<Program, ManifestError> {
+        let field = format!("{at}.name");
+        if let Some(name) = written.name.strip_prefix("exec:") {
+            if !is_identifier(name, "-.") {
+                return self.fail(
+                    &field,
+                    &written.name,
+                    "letters, digits, \"-\", \".\" and \"_\" are allowed",
+                );
+            }
+            if written.command.is_empty() {
+                return self.fail(
+                    &format!("{at}.command"),
+                    "an empty list",
+                    "program and arguments are required",
+                );
+            }
+            return Ok(Program::Command { command: written.command.clone() });
+        }
+        let allowed = "python:MODULE.FUNCTION and exec:NAME are allowed";
+        let Some(path) = written.name.strip_prefix("python:") else {
+            return self.fail(&field, &written.name, allowed);
+        };
+        let function = match (&written.function, path.rsplit_once('.')) {
+            (Some(function), _) => function.clone(),
+            (None, Some((module, function))) => format!("{module}:{function}"),
+            (None, None) => return self.fail(&field, &written.name, allowed),
+        };
+        for (field, function) in [("function", Some(&function)), ("setup", written.setup.as_ref())] {
+            let Some(function) = function else { continue };
+            let parts = function.split_once(':');
+            let fits = |(module, function): (&str, &str)| {
+                let is_path = |path: &str| path.split('.').all(|part| is_identifier(part, ""));
+                is_path(module) && is_path(function) && module != "__main__"
+            };
+            if !parts.is_some_and(fits) {
+                let allowed =
+                    "MODULE:FUNCTION is allowed, of a module in the manifest's folder, not __main__";
+                return self.fail(&format!("{at}.{field}"), function, allowed);
+            }
+        }
+        if !written.command.is_empty() {
+            return self.fail(&format!("{at}.command"), "a list", "only exec: operations have a command");
+        }
+        Ok(Program::Python { function, setup: written.setup.clone() })
+    }
+
+    fn port(&self, at: &str, written: &WrittenPort, is_command: bool) -> Result<ExternalPort, ManifestError> {
+        if !is_identifier(&written.name, "-") {
+            return self.fail(
+                &format!("{at}.name"),
+                &written.name,
+                "letters, digits, \"-\" and \"_\" are allowed",
+            );
+        }
+        let element = written.element;
+        let is_rgb = match written.channels.as_deref() {
+            None | Some("bgr") => false,
+            Some("rgb") if element == ElementType::Bgr8 => true,
+            Some(channels) => {
+                let allowed = "\"bgr\" and \"rgb\" are allowed, for bgr8";
+                return self.fail(&format!("{at}.channels"), channels, allowed);
+            }
+        };
+        let is_volume = match written.axes.as_deref() {
+            None | Some("yxc") => false,
+            Some("zyx") => true,
+            Some(axes) => return self.fail(&format!("{at}.axes"), axes, "\"yxc\" and \"zyx\" are allowed"),
+        };
+        if let Some(format) = written.format
+            && !is_command
+        {
+            return self.fail(
+                &format!("{at}.format"),
+                format!("{format:?}"),
+                "only exec: operations have formats",
+            );
+        }
+        let port = Port { name: interned(&written.name), element };
+        Ok(ExternalPort { port, is_rgb, is_volume, format: written.format })
+    }
+
+    fn argument(&self, at: &str, written: &WrittenArgument) -> Result<ExternalArgument, ManifestError> {
+        if !is_identifier(&written.name, "") {
+            return self.fail(&format!("{at}.name"), &written.name, "letters, digits and \"_\" are allowed");
+        }
+        let mut choices = BTreeMap::new();
+        for (key, text) in &written.choices {
+            let Ok(number) = key.parse::<i64>() else {
+                return self.fail(&format!("{at}.choices"), key, "whole numbers are allowed as keys");
+            };
+            choices.insert(number, text.clone());
+        }
+        let numbers =
+            if choices.is_empty() { written.values.clone() } else { choices.keys().copied().collect() };
+        let accepts = match (written.value_type.as_deref(), written.low, written.high) {
+            (None | Some("integer"), None, None) if !numbers.is_empty() => {
+                Accepts::OneOf(crate::intern::interned_numbers(&numbers))
+            }
+            (Some("integer"), Some(low), Some(high))
+                if numbers.is_empty() && low <= high && low.fract() == 0.0 && high.fract() == 0.0 =>
+            {
+                Accepts::Integers { low: low as i64, high: high as i64 }
+            }
+            (Some("real"), Some(low), Some(high))
+                if numbers.is_empty() && low <= high && low.is_finite() && high.is_finite() =>
+            {
+                Accepts::Reals { low, high }
+            }
+            _ => {
+                let allowed = "type = \"real\" or \"integer\" with low and high, type = \"integer\" with values, or \
+                               choices = { 1 = \"text\" } are allowed";
+                return self.fail(at, format!("argument \"{}\"", written.name), allowed);
+            }
+        };
+        Ok(ExternalArgument { argument: Argument { name: interned(&written.name), accepts }, choices })
+    }
+
+    fn constants(
+        &self,
+        at: &str,
+        written: &BTreeMap<String, toml::Value>,
+    ) -> Result<BTreeMap<String, serde_json::Value>, ManifestError> {
+        let mut constants = BTreeMap::new();
+        for (name, value) in written {
+            match serde_json::to_value(value) {
+                Ok(value) => constants.insert(name.clone(), value),
+                Err(_) => {
+                    let field = format!("{at}.constants.{name}");
+                    return self.fail(
+                        &field,
+                        value,
+                        "numbers, texts, booleans and lists of them are allowed",
+                    );
+                }
+            };
+        }
+        Ok(constants)
+    }
+
+    /// Returns the files, which must be inside the folder.
+    fn files(&self, at: &str, written: &[PathBuf]) -> Result<Vec<PathBuf>, ManifestError> {
+        for file in written {
+            if !file.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir)) {
+                let allowed = "paths within the manifest's folder are allowed";
+                return self.fail(&format!("{at}.files"), file.display(), allowed);
+            }
+        }
+        Ok(written.to_vec())
+    }
+
+    fn names_differ<'a>(&self, at: &str, names: impl Iterator<Item = &'a str>) -> Result<(), ManifestError> {
+        let mut known = Vec::new();
+        for name in names {
+            if known.contains(&name) {
+                return self.fail(at, format!("the name \"{name}\" twice"), "each name is allowed once");
+            }
+            known.push(name);
+        }
+        Ok(())
+    }
+}
+
+/// Returns whether a name has only ASCII letters, digits, `_` and `more`, and begins with no digit.
+fn is_identifier(name: &str, more: &str) -> bool {
+    let allowed = |c: char| c.is_ascii_alphanumeric() || c == '_' || more.contains(c);
+    name.chars().all(allowed) && name.chars().next().is_some_and(|first| !first.is_ascii_digit())
+}

@@ -1,0 +1,218 @@
+//! Pool of processes: kept warm between tasks, one task at a time each.
+//!
+//! A process serves one [`Launch`]: the operations of a package with one setup. A task borrows an idle process or starts one, on
+//! the thread that runs the task, so that there are at most as many running processes as slots. Idle ones end after
+//! [`IDLE`].
+
+use crate::failure::Failure;
+use crate::process::{Limits, Process, SCRATCH};
+use parking_lot::{Mutex, RwLock};
+use pleach_files::scratch::Scratch;
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, OnceLock, Weak};
+use std::time::{Duration, Instant};
+
+/// 60 s: idle time of a process before it ends. Loading libraries takes seconds.
+const IDLE: Duration = Duration::from_mins(1);
+
+/// Tasks after which a process is replaced, so that a leak stays small.
+const MAX_TASKS: u32 = 1000;
+
+/// Growth of the idle resident bytes, in percent, after which a process is replaced.
+const MAX_GROWTH_PERCENT: u64 = 20;
+
+/// 64 MB: growth of the idle resident bytes that is no reason to replace a process. Allocators keep freed memory.
+const GROWTH_ALLOWANCE: u64 = 64_000_000;
+
+/// Starter of the processes of one kind.
+pub(crate) trait Launch: Send + Sync + std::fmt::Debug {
+    /// Starts a process that is ready for tasks. It runs on the pool's thread.
+    fn start(&self) -> io::Result<Process>;
+
+    /// Prepares a started process. It runs on the thread of the task.
+    fn prepare(&self, process: &mut Process) -> Result<(), Failure>;
+}
+
+/// A process with its use.
+#[derive(Debug)]
+struct Pooled {
+    process: Process,
+    tasks: u32,
+    /// Resident bytes after the first task.
+    first_bytes: Option<u64>,
+    idle_bytes: u64,
+    idle_since: Instant,
+}
+
+/// Job of the pool's thread.
+type Job = Box<dyn FnOnce() + Send>;
+
+/// The processes of a worker.
+#[derive(Debug, Default)]
+pub struct Pool {
+    /// Idle processes by kind, the most recently used last.
+    idle: Mutex<BTreeMap<usize, Vec<Pooled>>>,
+    /// Held shared by each task, and exclusively by one that is repeated for want of memory.
+    alone: RwLock<()>,
+    /// Held by the task on the GPU.
+    gpu: Mutex<()>,
+    /// Resident bytes of running processes when they were idle, by process. Estimates of tasks cover the rest.
+    running_bytes: Mutex<BTreeMap<u32, u64>>,
+    starter: OnceLock<Sender<Job>>,
+}
+
+/// Result of one task in a process.
+pub(crate) struct TaskEnd<T> {
+    /// Its result.
+    pub(crate) result: Result<T, Failure>,
+    /// The process may run another task.
+    pub(crate) is_reusable: bool,
+}
+
+impl Pool {
+    /// Creates an empty pool.
+    #[must_use]
+    pub fn new() -> Arc<Self> {
+        Arc::default()
+    }
+
+    /// Returns the resident bytes of all processes, without those of running tasks.
+    #[must_use]
+    pub fn resident_bytes(&self) -> u64 {
+        let idle: u64 = self.idle.lock().values().flatten().map(|pooled| pooled.idle_bytes).sum();
+        idle + self.running_bytes.lock().values().sum::<u64>()
+    }
+
+    /// Ends all idle processes.
+    pub fn clear(&self) {
+        let idle = std::mem::take(&mut *self.idle.lock());
+        drop(idle);
+    }
+
+    /// Runs a task in a process of `launch`. A process that dies, hangs or grows too much is killed, and the task runs once more in
+    /// a new one: after too much memory, while no other external task runs.
+    pub(crate) fn run<T>(
+        self: &Arc<Self>,
+        launch: &Arc<dyn Launch>,
+        on_gpu: bool,
+        task: impl Fn(&mut Process, u64) -> TaskEnd<T>,
+    ) -> Result<T, Failure> {
+        let _gpu = on_gpu.then(|| self.gpu.lock());
+        let first = {
+            let _shared = self.alone.read();
+            self.run_once(launch, &task)
+        };
+        match first {
+            Err(Failure::TooLarge { .. }) => {
+                let _alone = self.alone.write();
+                self.clear();
+                self.run_once(launch, &task)
+            }
+            Err(failure) if failure.is_repeated() => {
+                let _shared = self.alone.read();
+                self.run_once(launch, &task)
+            }
+            first => first,
+        }
+    }
+
+    fn run_once<T>(
+        self: &Arc<Self>,
+        launch: &Arc<dyn Launch>,
+        task: &impl Fn(&mut Process, u64) -> TaskEnd<T>,
+    ) -> Result<T, Failure> {
+        let kind = kind_of(launch);
+        let mut pooled = match self.take(kind) {
+            Some(pooled) => pooled,
+            None => self.start(launch)?,
+        };
+        let id = pooled.process.id();
+        self.running_bytes.lock().insert(id, pooled.idle_bytes);
+        let TaskEnd { result, is_reusable } = task(&mut pooled.process, pooled.idle_bytes);
+        self.running_bytes.lock().remove(&id);
+        if is_reusable {
+            self.give_back(kind, pooled);
+        }
+        result
+    }
+
+    fn take(&self, kind: usize) -> Option<Pooled> {
+        self.idle.lock().get_mut(&kind)?.pop()
+    }
+
+    fn give_back(&self, kind: usize, mut pooled: Pooled) {
+        let Some(bytes) = pooled.process.resident_bytes() else { return };
+        pooled.tasks += 1;
+        let first = *pooled.first_bytes.get_or_insert(bytes);
+        let most = first + (first / 100 * MAX_GROWTH_PERCENT).max(GROWTH_ALLOWANCE);
+        if pooled.tasks >= MAX_TASKS || bytes > most {
+            return;
+        }
+        pooled.idle_bytes = bytes;
+        pooled.idle_since = Instant::now();
+        self.idle.lock().entry(kind).or_default().push(pooled);
+    }
+
+    fn start(self: &Arc<Self>, launch: &Arc<dyn Launch>) -> Result<Pooled, Failure> {
+        let system = |text: String| Failure::System(format!("failed to start the process: {text}"));
+        let (answer, answered) = channel();
+        let starter = self.starter.get_or_init(|| starter(Arc::downgrade(self)));
+        let of_thread = Arc::clone(launch);
+        // The receiver waits for the answer.
+        let job: Job = Box::new(move || drop(answer.send(of_thread.start())));
+        starter.send(job).map_err(|error| system(error.to_string()))?;
+        let started = answered.recv().map_err(|error| system(error.to_string()))?;
+        let mut process = started.map_err(|error| system(error.to_string()))?;
+        launch.prepare(&mut process)?;
+        let idle_bytes = process.resident_bytes().unwrap_or(0);
+        Ok(Pooled { process, tasks: 0, first_bytes: None, idle_bytes, idle_since: Instant::now() })
+    }
+
+    /// Ends processes that have been idle for long.
+    fn sweep(&self) {
+        let mut ended = Vec::new();
+        for pooled in self.idle.lock().values_mut() {
+            ended.extend(pooled.extract_if(.., |pooled| pooled.idle_since.elapsed() > IDLE));
+        }
+        // Outside the lock: a kill waits for the process.
+        drop(ended);
+    }
+}
+
+fn kind_of(launch: &Arc<dyn Launch>) -> usize {
+    Arc::as_ptr(launch).cast::<()>() as usize
+}
+
+/// Starts the thread that starts processes, and returns its inbox. The thread lives as long as the pool: processes die with it.
+fn starter(pool: Weak<Pool>) -> Sender<Job> {
+    let (jobs, inbox) = channel();
+    let work = move || {
+        // Folders of a pleach that was killed. One that cannot be removed is no reason to run nothing.
+        drop(Scratch::sweep(&std::env::temp_dir(), SCRATCH));
+        serve(&inbox, &pool);
+    };
+    // Without the thread, `send` reports that the inbox is closed.
+    drop(std::thread::Builder::new().name("external".to_owned()).spawn(work));
+    jobs
+}
+
+/// Interval between sweeps.
+const SWEEP_INTERVAL: Duration = Duration::from_secs(5);
+
+fn serve(inbox: &Receiver<Job>, pool: &Weak<Pool>) {
+    loop {
+        match inbox.recv_timeout(SWEEP_INTERVAL) {
+            Ok(job) => job(),
+            Err(RecvTimeoutError::Timeout) => match pool.upgrade() {
+                Some(pool) => pool.sweep(),
+                None => return,
+            },
+            Err(RecvTimeoutError::Disconnected) => return,
+        }
+    }
+}
+
+/// Limits of starting a process and loading its operations: models are loaded from disk.
+pub(crate) const START_LIMITS: Limits = Limits { timeout: Duration::from_mins(10), bytes: u64::MAX };
