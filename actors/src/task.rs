@@ -207,7 +207,7 @@ fn run(task: RunTask, meter: Meter) -> TaskResult {
     let mut cache_seconds = 0.0;
     if let (Some(recall), Ok(outputs)) = (&recall, &outputs) {
         let start = Instant::now();
-        recall.store(outputs, &digests, seconds);
+        recall.store(&*operation, outputs, &digests, seconds);
         cache_seconds = looked_for + start.elapsed().as_secs_f64();
     }
     let outputs =

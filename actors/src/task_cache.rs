@@ -104,7 +104,13 @@ impl TaskLookup {
     }
 
     /// Stores the outputs of a task that ran for `seconds`. Stores nothing if a digest is missing.
-    pub(crate) fn store(&self, outputs: &[DataRegion], digests: &[Option<Digest>], seconds: f64) {
+    pub(crate) fn store(
+        &self,
+        operation: &dyn Operation,
+        outputs: &[DataRegion],
+        digests: &[Option<Digest>],
+        seconds: f64,
+    ) {
         let Some(digests) = digests.iter().copied().collect::<Option<Vec<Digest>>>() else { return };
         if digests.len() != outputs.len() {
             return;
@@ -121,6 +127,10 @@ impl TaskLookup {
         // Written after the outputs, so that a reader of the trace finds them.
         let trace = Trace { outputs: traced, seconds, components, label };
         self.cache.insert(CacheKey(self.key.0), &trace);
+        if !operation.components().is_empty() {
+            let name = operation.name();
+            self.cache.describe_operation(name, operation.components(), self.label.as_deref());
+        }
     }
 }
 

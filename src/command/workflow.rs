@@ -7,7 +7,7 @@ use crate::exit::{CommandError, CommandResult};
 use crate::terminal::{print_json, print_line};
 use pleach_study::builtin;
 use pleach_workflow::{
-    Domain, InputOrigin, Parameter, Registry, Stage, TaskInput, Workflow, stage_file, text,
+    Domain, InputOrigin, Parameter, Registry, Stage, TaskInput, Workflow, plain_name, stage_file, text,
 };
 use std::path::Path;
 
@@ -91,7 +91,7 @@ fn show(workflow: &Workflow) {
             print_line(&format!(
                 "  {:<10} {:<24} ({})  {} -> {}",
                 task.name,
-                format!("{} v{}", task.operation, task.version),
+                format!("{} v{}", plain_name(&task.operation), task.version),
                 names.collect::<Vec<_>>().join(", "),
                 reads.join(", "),
                 writes.join(", "),

@@ -3,7 +3,7 @@
 //! An operation declares how its cost scales with the image. The model learns the error of the declaration, a little from
 //! every run. For a parameter with few values, such as a connectivity of 4 or 8, it learns each value separately.
 
-use pleach_workflow::{Accepts, Operation, Value};
+use pleach_workflow::{Accepts, Operation, Value, plain_name};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -130,8 +130,9 @@ pub fn few_values<'a>(
 /// Returns the keys under which a run is learned: the values of its parameters with few values, if any, and all runs.
 fn classes(operation: &dyn Operation, arguments: &[Value]) -> impl Iterator<Item = Class> {
     let values: Vec<String> = few_values(operation, arguments).map(ToString::to_string).collect();
-    let class =
-        |values| Class { operation: operation.name().to_owned(), version: operation.version(), values };
+    // An edit of an external operation rarely changes its cost, so measurements outlive it.
+    let name = plain_name(operation.name());
+    let class = |values| Class { operation: name.to_owned(), version: operation.version(), values };
     let apart = (!values.is_empty()).then(|| class(values));
     // The values first: predictions take the first known class, and it is the more specific one.
     apart.into_iter().chain([class(Vec::new())])

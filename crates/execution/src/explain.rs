@@ -8,15 +8,16 @@
 mod response_key;
 
 use pleach_actors::task_cache::components;
-use pleach_cache::Cache;
+use pleach_cache::{Cache, Difference};
 use pleach_dispatch::plan::ReuseScope;
 use pleach_dispatch::stage::task_key::{TaskInputId, key};
 use pleach_dispatch::{BucketId, InstanceId};
+use pleach_external::Identity;
 use pleach_planner::PlannedStudy;
 use pleach_regions::{RegionIdentity, RegionKey, TaskKey, provenance_id};
 use pleach_results::cache_walk::{CacheWalk, CachedStep};
 use pleach_study::{Defect, PreparedStudy};
-use pleach_workflow::{Stage, TaskInput, Value};
+use pleach_workflow::{Operation, Stage, TaskInput, Value, plain_name};
 pub use response_key::ResponseKey;
 use serde::Serialize;
 use std::collections::HashMap;
@@ -88,7 +89,7 @@ pub fn explain(
             tasks.push(TaskOrigin {
                 stage: stage.name.clone(),
                 task: task.name.clone(),
-                operation: task.operation.clone(),
+                operation: plain_name(&task.operation).to_owned(),
                 source: from,
                 evaluation: whose,
                 in_cache,
@@ -215,6 +216,18 @@ impl<'a> Traced<'a> {
         self.first.get(&step.key?).copied()
     }
 
+    /// Words a difference. That of an external operation's digest is one for each component behind it.
+    fn worded(&self, difference: &Difference, operation: &dyn Operation) -> Vec<String> {
+        let Difference::Operation { found, .. } = difference else { return vec![difference.to_string()] };
+        let Some(earlier) = self.cache.operation_components(found) else {
+            return vec![
+                "code or environment differs; the cache has no record of the earlier one".to_owned(),
+            ];
+        };
+        let of = |components: &[(String, String)]| components.iter().cloned().collect::<Identity>();
+        of(operation.components()).differences(&of(&earlier))
+    }
+
     /// Returns the differing components of the nearest cached task. `None` if the step or its inputs are unknown.
     fn differences(&self, evaluation: usize, stage: usize, task: usize) -> Option<Vec<String>> {
         let step = self.step(evaluation, stage, task)?;
@@ -222,10 +235,9 @@ impl<'a> Traced<'a> {
         let operation = self.prepared.registry.get(&of.operation, of.version)?;
         let wanted = components(&**operation, &step.arguments, step.inputs.as_ref()?);
         let nearest = self.cache.nearest(&wanted);
-        Some(
-            nearest.map_or_else(Vec::new, |nearest| {
-                nearest.differences.iter().map(ToString::to_string).collect()
-            }),
-        )
+        Some(nearest.map_or_else(Vec::new, |nearest| {
+            let worded = |difference| self.worded(difference, &**operation);
+            nearest.differences.iter().flat_map(worded).collect()
+        }))
     }
 }

@@ -20,6 +20,7 @@ pub(crate) struct Declared {
     nanoseconds_a_pixel: f64,
     bytes_a_pixel: u64,
     is_deterministic: bool,
+    components: Vec<(String, String)>,
 }
 
 impl Declared {
@@ -35,6 +36,7 @@ impl Declared {
             nanoseconds_a_pixel: declaration.nanoseconds_a_pixel,
             bytes_a_pixel: declaration.bytes_a_pixel,
             is_deterministic: declaration.determinism != Determinism::None,
+            components: identity.0.clone().into_iter().collect(),
         }
     }
 
@@ -64,6 +66,10 @@ impl Declared {
 
     pub(crate) fn is_deterministic(&self) -> bool {
         self.is_deterministic
+    }
+
+    pub(crate) fn components(&self) -> &[(String, String)] {
+        &self.components
     }
 
     pub(crate) fn cost_seconds(&self, pixels: u64) -> f64 {

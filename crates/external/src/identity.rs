@@ -18,6 +18,12 @@ const DIGEST_DIGITS: usize = 32;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Identity(pub BTreeMap<String, String>);
 
+impl FromIterator<(String, String)> for Identity {
+    fn from_iter<T: IntoIterator<Item = (String, String)>>(components: T) -> Self {
+        Self(components.into_iter().collect())
+    }
+}
+
 impl Identity {
     /// Adds a component.
     pub(crate) fn add(&mut self, name: impl Into<String>, value: impl Into<String>) {

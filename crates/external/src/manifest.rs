@@ -310,7 +310,7 @@ impl Reader<'_> {
             },
             determinism: written.determinism,
             device: written.device,
-            entry: format!("{written:?}"),
+            entry: entry(written),
         })
     }
 
@@ -475,6 +475,14 @@ impl Reader<'_> {
         }
         Ok(())
     }
+}
+
+/// Returns the part of an entry that can change results. Estimates and limits cannot.
+fn entry(written: &WrittenOperation) -> String {
+    let WrittenOperation { name, version, function, setup, command, .. } = written;
+    let WrittenOperation { inputs, outputs, arguments, constants, env, determinism, device, .. } = written;
+    let program = (name, version, function, setup, command);
+    format!("{:?}", (program, inputs, outputs, arguments, constants, env, determinism, device))
 }
 
 /// Returns whether a name has only ASCII letters, digits, `_` and `more`, and begins with no digit.

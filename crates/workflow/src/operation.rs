@@ -214,6 +214,12 @@ pub trait Operation: Send + Sync {
     fn is_deterministic(&self) -> bool {
         true
     }
+
+    /// Returns the components behind the digest in the name, by component: versions, files. Empty for an operation of the
+    /// program.
+    fn components(&self) -> &[(String, String)] {
+        &[]
+    }
 }
 
 /// The operations linked into a process, by name and version.

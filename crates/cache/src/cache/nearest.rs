@@ -22,6 +22,13 @@ pub struct Nearest {
 /// A differing component: `found` in the cache, `expected` by the caller. `None` if one side has no such name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Difference {
+    /// The digest of an external operation: its code or its environment.
+    Operation {
+        /// In the cache.
+        found: String,
+        /// Requested.
+        expected: String,
+    },
     /// The operation's version.
     Version {
         /// In the cache.
@@ -55,6 +62,7 @@ impl fmt::Display for Difference {
             value.as_ref().map_or_else(|| "nothing".to_owned(), T::to_string)
         }
         match self {
+            Self::Operation { found, expected } => write!(f, "operation {expected}, stored is {found}"),
             Self::Version { found, expected } => write!(f, "version {expected}, stored is {found}"),
             Self::Argument { name, found, expected: wanted } => {
                 write!(f, "{name} = {}, stored is {}", side(wanted), side(found))
@@ -68,12 +76,16 @@ impl fmt::Display for Difference {
 
 impl Cache {
     /// Returns the stored trace of the same operation with the fewest components differing from `expected`. Ties go to the one
-    /// written last, then to the lowest key. `None` if the operation has no trace.
+    /// written last, then to the lowest key. `None` if the operation has no trace. The digest of an external operation is one of
+    /// the components.
     #[must_use]
     pub fn nearest(&self, wanted: &KeyComponents) -> Option<Nearest> {
+        let name = without_digest(&wanted.operation);
+        // Traces are indexed by the whole name, so those of other digests are found by reading all.
+        let is_external = name != wanted.operation;
         let of_operation = self
-            .traces(Some(&wanted.operation))
-            .filter(|found| found.trace.components.operation == wanted.operation);
+            .traces((!is_external).then_some(wanted.operation.as_str()))
+            .filter(|found| without_digest(&found.trace.components.operation) == name);
         let compared = of_operation.map(|FoundTrace { key, trace, written_seconds, .. }| {
             let differences = differences(&trace.components, wanted);
             ((differences.len(), Reverse(written_seconds), key), Nearest { key, trace, differences })
@@ -82,9 +94,18 @@ impl Cache {
     }
 }
 
+/// Returns the name of an operation without the digest of its code and environment.
+fn without_digest(operation: &str) -> &str {
+    operation.split_once('@').map_or(operation, |(name, _)| name)
+}
+
 /// Returns the differences of two component lists of one operation, by name.
 fn differences(found: &KeyComponents, wanted: &KeyComponents) -> Vec<Difference> {
     let mut differences = Vec::new();
+    if found.operation != wanted.operation {
+        let (found, expected) = (found.operation.clone(), wanted.operation.clone());
+        differences.push(Difference::Operation { found, expected });
+    }
     if found.version != wanted.version {
         differences.push(Difference::Version { found: found.version, expected: wanted.version });
     }

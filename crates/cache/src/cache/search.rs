@@ -4,7 +4,7 @@
 
 use super::Cache;
 use crate::label::UserTag;
-use crate::{CacheKey, StudyLabel, Trace};
+use crate::{CacheKey, KeyComponents, StudyLabel, Trace};
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
@@ -41,6 +41,9 @@ pub struct Entry {
 impl Query {
     fn matches(&self, trace: &Trace) -> bool {
         let components = &trace.components;
+        if is_identity(components) {
+            return false;
+        }
         let has = |wanted: &(String, String)| components.arguments.iter().any(|found| same(found, wanted));
         let of_label = |wanted: &Option<String>, matches: fn(&StudyLabel, &str) -> bool| {
             let Some(wanted) = wanted else { return true };
@@ -63,7 +66,40 @@ fn same(found: &(String, String), wanted: &(String, String)) -> bool {
     found.0 == wanted.0 && (found.1 == wanted.1 || equal_numbers())
 }
 
+/// Prefix of the operation in an entry that describes an operation instead of a task. No operation has it in its name.
+const IDENTITY: &str = "identity of ";
+
+fn is_identity(components: &KeyComponents) -> bool {
+    components.operation.starts_with(IDENTITY)
+}
+
+/// Returns the key of the entry that describes an operation, and its components.
+fn identity_entry(operation: &str, components: &[(String, String)]) -> (CacheKey, KeyComponents) {
+    let operation = format!("{IDENTITY}{operation}");
+    let key = KeyComponents { operation: operation.clone(), ..KeyComponents::default() }.key();
+    (key, KeyComponents { operation, arguments: components.to_vec(), ..KeyComponents::default() })
+}
+
 impl Cache {
+    /// Stores the components behind the digest in an operation's name, so that a later miss can be explained.
+    pub fn describe_operation(
+        &self,
+        operation: &str,
+        components: &[(String, String)],
+        label: Option<&StudyLabel>,
+    ) {
+        let (key, components) = identity_entry(operation, components);
+        let trace = Trace { outputs: Vec::new(), seconds: 0.0, components, label: label.cloned() };
+        self.insert(key, &trace);
+    }
+
+    /// Returns the components behind the digest in an operation's name. `None` if it has not been stored, or was evicted.
+    #[must_use]
+    pub fn operation_components(&self, operation: &str) -> Option<Vec<(String, String)>> {
+        let (key, _) = identity_entry(operation, &[]);
+        Some(self.lookup(&key)?.components.arguments)
+    }
+
     /// Returns the entries that match, the last written first. Corrupt ones are skipped. Changes no time of last use.
     #[must_use]
     pub fn search(&self, query: &Query) -> Vec<Entry> {

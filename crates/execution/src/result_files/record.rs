@@ -6,7 +6,7 @@ use pleach_planner::PlanRecord;
 use pleach_results::analysis::CollectedResponses;
 use pleach_results::analysis::extremes::Extremes;
 use pleach_results::record::{self, AnnotatedTile, HostRecord, RunRecord};
-use pleach_workflow::Stage;
+use pleach_workflow::{Stage, plain_name};
 use std::collections::BTreeMap;
 
 /// Returns the numbers of tasks saved by equal stage instances and by tree reuse.
@@ -104,7 +104,7 @@ fn totals_by_operation<'a>(done: &CompletedStudy<'a>) -> BTreeMap<&'a str, TaskT
     let stages = &done.prepared.study.workflow.stages;
     let mut operations: BTreeMap<&str, TaskTotal> = BTreeMap::new();
     for (&(stage, task), total) in &done.executed.finished.outcome.tasks {
-        let name = &stages[stage].tasks[task].operation;
+        let name = plain_name(&stages[stage].tasks[task].operation);
         let sum = operations.entry(name).or_default();
         sum.runs += total.runs;
         sum.seconds += total.seconds;

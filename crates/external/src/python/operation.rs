@@ -185,6 +185,10 @@ impl Operation for PythonOperation {
         self.declared.is_deterministic()
     }
 
+    fn components(&self) -> &[(String, String)] {
+        self.declared.components()
+    }
+
     fn run(&self, inputs: &[&DataRegion], arguments: &[Value]) -> Result<Vec<DataRegion>, OperationError> {
         self.outcome(inputs, arguments).map(|(regions, _)| regions)
     }

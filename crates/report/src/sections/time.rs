@@ -4,7 +4,7 @@ use crate::Report;
 use crate::charts::svg::Drawing;
 use crate::page::format_number::{Rounding, count, counted, duration, percent};
 use crate::page::html::{Html, Table, html, p};
-use pleach_workflow::Workflow;
+use pleach_workflow::{Workflow, plain_name};
 
 /// Returns the section.
 pub(crate) fn section(report: &Report<'_>) -> Html {
@@ -43,8 +43,11 @@ pub(crate) fn section(report: &Report<'_>) -> Html {
 
 /// Returns the names and descriptions of the tasks that run an operation.
 fn purpose(workflow: &Workflow, operation: &str) -> String {
-    let tasks =
-        workflow.stages.iter().flat_map(|stage| &stage.tasks).filter(|task| task.operation == operation);
+    let tasks = workflow
+        .stages
+        .iter()
+        .flat_map(|stage| &stage.tasks)
+        .filter(|task| plain_name(&task.operation) == operation);
     tasks.map(|task| format!("{}: {}", task.name, task.description)).collect::<Vec<_>>().join("; ")
 }
 

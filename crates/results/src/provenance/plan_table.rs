@@ -7,7 +7,7 @@ use pleach_dispatch::plan::ExecutionPlan;
 use pleach_planner::PlannedStudy;
 use pleach_regions::RegionKey;
 use pleach_study::PreparedStudy;
-use pleach_workflow::{TaskInput, Value};
+use pleach_workflow::{TaskInput, Value, plain_name};
 use std::collections::{BTreeSet, HashMap};
 use std::hash::{BuildHasher, Hash, RandomState};
 
@@ -69,7 +69,9 @@ impl PlanTable {
         (shared_in_buckets, recalled): (u64, u64),
     ) -> Self {
         let stages = plan.stages.iter().map(|stage| {
-            let tasks = stage.tasks.iter().map(|task| (task.name.clone(), task.operation.clone())).collect();
+            let tasks =
+                stage.tasks.iter().map(|task| (task.name.clone(), plain_name(&task.operation).to_owned()));
+            let tasks = tasks.collect();
             StageNames { name: stage.name.clone(), tasks }
         });
         let first_evaluation = usize::from(!prepared.defaults_run());

@@ -3,7 +3,9 @@
 use super::{INSET_PX, LINE_PX, NAMES_PX};
 use crate::charts::svg::{shortened, text_width};
 use pleach_study::single_run::{self, TaskOutput};
-use pleach_workflow::{Aggregate, Domain, InputOrigin, RegionDecl, Stage, Task, TaskInput, Workflow};
+use pleach_workflow::{
+    Aggregate, Domain, InputOrigin, RegionDecl, Stage, Task, TaskInput, Workflow, plain_name,
+};
 use std::collections::BTreeMap;
 
 /// Height of a region's slot beside a task, with its name.
@@ -178,7 +180,7 @@ impl Column<'_> {
             }
         });
         let parameters: Vec<String> = parameters.collect();
-        self.add(true, &task.name, &task.operation, &task.description, parameters, slots);
+        self.add(true, &task.name, plain_name(&task.operation), &task.description, parameters, slots);
         self.y += BETWEEN_TASKS_PX;
     }
 
