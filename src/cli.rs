@@ -70,7 +70,7 @@ pub(crate) enum Command {
     Sample(SampleArgs),
     /// Compute sensitivity indices from the responses of an external model
     Analyze(AnalyzeArgs),
-    /// Check or show workflow and stage descriptors; import studies of Dakota and SALib
+    /// Check, show or begin workflows; import studies of Dakota and SALib
     #[command(subcommand)]
     Workflow(WorkflowCommand),
     /// Segment the nuclei of one tile
@@ -262,6 +262,14 @@ pub(crate) enum WorkflowCommand {
         /// Print one JSON document on stdout, and nothing else
         #[arg(long)]
         json: bool,
+    },
+    /// Write the folder of a new pipeline: functions in Python, manifest, workflow, study and test
+    New {
+        /// The folder to create; its name becomes that of the workflow
+        folder: PathBuf,
+        /// Write functions in Python, the only language so far
+        #[arg(long, required = true)]
+        python: bool,
     },
     /// Convert a Dakota input (.in), a SALib problem (.json) or parameter file (.txt) to a study file
     Import {

@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 /// Every command with a help page, with groups before their members.
-const COMMANDS: [&str; 41] = [
+const COMMANDS: [&str; 42] = [
     "",
     "run",
     "plan",
@@ -20,6 +20,7 @@ const COMMANDS: [&str; 41] = [
     "workflow",
     "workflow check",
     "workflow show",
+    "workflow new",
     "workflow import",
     "segment",
     "region",

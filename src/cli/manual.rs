@@ -92,6 +92,10 @@ pub(crate) const EXAMPLES: [(&str, &[Example]); 36] = [
         &[("pleach workflow show nuclei", "List tasks and parameters of the built-in workflow.")],
     ),
     (
+        "workflow new",
+        &[("pleach workflow new my-pipeline --python", "Begin a pipeline in Python.")],
+    ),
+    (
         "workflow import",
         &[("pleach workflow import model.in --out study.toml", "Convert a Dakota input to a study file.")],
     ),

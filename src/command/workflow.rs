@@ -1,6 +1,8 @@
-//! `pleach workflow check|show`: checks and shows descriptors. [`import`] converts files of other programs.
+//! `pleach workflow check|show`: checks and shows descriptors. [`import`] converts files of other programs, and [`new`]
+//! begins a pipeline in Python.
 
 mod import;
+mod new;
 
 use crate::cli::WorkflowCommand;
 use crate::exit::{CommandError, CommandResult};
@@ -14,6 +16,7 @@ use std::path::Path;
 /// Runs the command.
 pub(super) fn execute(command: &WorkflowCommand, registry: &Registry) -> CommandResult {
     match command {
+        WorkflowCommand::New { folder, .. } => new::execute(folder),
         WorkflowCommand::Import { file, out } => import::execute(file, out.as_deref()),
         WorkflowCommand::Check { file, .. } if is_stage(file) => {
             let stage = stage_file(file, registry).map_err(CommandError::input)?;
