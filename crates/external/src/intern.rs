@@ -37,8 +37,9 @@ mod tests {
 
     #[test]
     fn equal_texts_are_leaked_once() {
-        let (first, second) = (interned(&"a name".to_owned()), interned(&"a name".to_owned()));
-        assert!(std::ptr::eq(first, second));
-        assert!(std::ptr::eq(interned_numbers(&[1, 2]), interned_numbers(&vec![1, 2])));
+        let text = String::from("a name");
+        assert!(std::ptr::eq(interned(&text), interned("a name")));
+        let numbers = [[1, 2], [1, 2]];
+        assert!(std::ptr::eq(interned_numbers(&numbers[0]), interned_numbers(&numbers[1])));
     }
 }

@@ -36,6 +36,9 @@ fn module_of(function: &str) -> &str {
     function.split(':').next().unwrap_or(function)
 }
 
+/// Functions that share processes: those of one setup and of equal variables. A process calls its setup once.
+type KindKey<'a> = (Option<&'a str>, &'a BTreeMap<String, String>);
+
 /// Loads the Python operations of a manifest.
 pub(crate) fn load(
     manifest: &Manifest,
@@ -60,8 +63,7 @@ pub(crate) fn load(
             });
         }
     }
-    // One kind of process for each setup and its variables: a process calls its setup once.
-    let mut kinds: BTreeMap<(Option<&str>, &BTreeMap<String, String>), Vec<&Function<'_>>> = BTreeMap::new();
+    let mut kinds: BTreeMap<KindKey<'_>, Vec<&Function<'_>>> = BTreeMap::new();
     for function in &functions {
         kinds.entry((function.setup, &function.declaration.variables)).or_default().push(function);
     }
