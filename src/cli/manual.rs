@@ -31,7 +31,7 @@ pub(super) const VARIABLES: [(&str, &str, &str); 2] = [
 pub(crate) type Example = (&'static str, &'static str);
 
 /// Examples of each command, by its words after `pleach`. Those of `pleach` itself come first.
-pub(crate) const EXAMPLES: [(&str, &[Example]); 36] = [
+pub(crate) const EXAMPLES: [(&str, &[Example]); 37] = [
     (
         "",
         &[
@@ -91,10 +91,7 @@ pub(crate) const EXAMPLES: [(&str, &[Example]); 36] = [
         "workflow show",
         &[("pleach workflow show nuclei", "List tasks and parameters of the built-in workflow.")],
     ),
-    (
-        "workflow new",
-        &[("pleach workflow new my-pipeline --python", "Begin a pipeline in Python.")],
-    ),
+    ("workflow new", &[("pleach workflow new my-pipeline --python", "Begin a pipeline in Python.")]),
     (
         "workflow import",
         &[("pleach workflow import model.in --out study.toml", "Convert a Dakota input to a study file.")],

@@ -36,7 +36,7 @@ def closure(requires, installed):
         requirement, is_own = waiting.pop()
         name = re.match(r"\s*([A-Za-z0-9._-]*)", requirement).group(1)
         key = normalized(name)
-        if key in found:
+        if key in found or name in missing:
             continue
         distribution = installed.get(key)
         if distribution is None:

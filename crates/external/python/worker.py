@@ -348,7 +348,6 @@ class Package:
 
     def check_modules(self):
         """Checks that every loaded module is part of the identity of the operations."""
-        self.loaded = len(sys.modules)
         for name, module in list(sys.modules.items()):
             file = getattr(module, "__file__", None)
             if not file or name in self.before:
@@ -364,6 +363,8 @@ class Package:
                 raise Mistake(f"module {name} of the package is imported in a way that its identity misses; use import statements")
             elif (top := installed_top(file)) and top not in self.allowed:
                 raise Mistake(f"module {name} is of no distribution that `requires` of the manifest names")
+        # Only now: a process that has failed the check fails it again.
+        self.loaded = len(sys.modules)
 
     def run(self, packet, inputs):
         operation, function = self.operations[packet["operation"]], self.functions[packet["operation"]]

@@ -261,7 +261,8 @@ impl Reader<'_> {
             .map(|(index, argument)| self.argument(&format!("{at}.arguments[{index}]"), argument))
             .collect::<Result<_, _>>()?;
         let names = arguments.iter().map(|argument| argument.argument.name);
-        self.names_differ(at, names.chain(written.constants.keys().map(String::as_str)))?;
+        let seed = (written.determinism == Determinism::Seeded).then_some("seed");
+        self.names_differ(at, names.chain(written.constants.keys().map(String::as_str)).chain(seed))?;
         self.names_differ(at, inputs.iter().chain(&outputs).map(|port| port.port.name))?;
         let number = |field: &str, value: f64| {
             if value.is_finite() && value >= 0.0 {

@@ -1,0 +1,39 @@
+//! Operations in Python, from outside: a new pipeline, a workflow with operations of both kinds, faults, and the end of all
+//! processes.
+
+#[path = "../support/pleach.rs"]
+mod pleach;
+#[path = "../support/results.rs"]
+mod results;
+#[path = "../support/runs.rs"]
+mod runs;
+#[path = "../support/study.rs"]
+mod study;
+
+mod faults;
+mod mixed;
+mod pipeline;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Returns the environment that `scripts/install-python` installs. `None`, with a line that names the test, if it cannot.
+fn environment(test: &str) -> Option<PathBuf> {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts/install-python");
+    let output = Command::new(script).output().expect("the script runs");
+    if !output.status.success() {
+        let text = String::from_utf8_lossy(&output.stderr).into_owned();
+        println!("SKIPPED {test}: no Python environment: {}", text.lines().last().unwrap_or_default());
+        return None;
+    }
+    Some(PathBuf::from(String::from_utf8(output.stdout).expect("UTF-8").trim()))
+}
+
+/// Copies the files of a folder, without its folders.
+fn copy(from: &Path, to: &Path) {
+    for entry in std::fs::read_dir(from).expect("a folder").map(|entry| entry.expect("an entry")) {
+        if entry.path().is_file() {
+            std::fs::copy(entry.path(), to.join(entry.file_name())).expect("copied");
+        }
+    }
+}
