@@ -18,6 +18,7 @@ mod disk;
 mod download;
 mod duplicates;
 mod durable;
+mod external;
 mod forget;
 mod gate;
 mod hosts;

@@ -13,6 +13,7 @@ pub use error::{InvalidSubmission, SubmissionError, UndescribedError};
 use crate::digest::InputDigest;
 use pleach_dispatch::message::{self, FileContent};
 use pleach_dispatch::plan::ReuseScope;
+use pleach_external::{OperationDescription, descriptions};
 use pleach_planner::{PlanTile, StrategyName, identity};
 use pleach_slides::files_of;
 use pleach_study::{Defect, PreparedStudy, SubmittedStudy};
@@ -63,6 +64,9 @@ pub struct Submission {
     /// Tasks whose images are written with the results, by name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub preview: Vec<String>,
+    /// External operations of the workflow, so that the manager needs neither their code nor their environment.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub operations: Vec<OperationDescription>,
 }
 
 /// Options of a submission, beside its study.
@@ -207,6 +211,7 @@ impl Submission {
             deadline: options.deadline,
             budget: options.budget,
             preview: options.preview,
+            operations: descriptions(&prepared.study.workflow, &prepared.registry),
             study,
         })
     }
@@ -223,6 +228,12 @@ impl Submission {
         registry: &Registry,
     ) -> Result<PreparedStudy, SubmissionError> {
         let invalid = |problem| SubmissionError::Invalid { study: self.name.clone(), problem };
+        if let Some((operation, field)) = self.operations.iter().find_map(|of| Some((of, of.mistake()?))) {
+            let name = operation.name.clone();
+            return Err(invalid(InvalidSubmission::Description { name, field }));
+        }
+        let registry =
+            &registry.clone().extended(self.operations.iter().map(OperationDescription::operation));
         self.check(registry).map_err(invalid)?;
         let received = SubmittedStudy {
             study: self.study.clone(),

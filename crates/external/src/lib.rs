@@ -7,6 +7,7 @@
 //! The crate knows nothing of workers and studies.
 
 mod declared;
+mod described;
 mod environment;
 mod error;
 mod failure;
@@ -21,6 +22,7 @@ mod pool;
 mod process;
 mod python;
 
+pub use described::{OperationDescription, descriptions};
 pub use environment::Environment;
 pub use error::ExternalError;
 pub use identity::Identity;

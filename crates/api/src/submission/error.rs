@@ -83,6 +83,14 @@ pub enum InvalidSubmission {
         /// Name of the stage.
         stage: String,
     },
+    /// The description of an external operation is invalid.
+    #[error("operation {name}: {field} is not allowed for an external operation")]
+    Description {
+        /// Name of the operation.
+        name: String,
+        /// The invalid field.
+        field: &'static str,
+    },
     /// An operation is unknown.
     #[error("unknown operation {name} {version}")]
     Operation {

@@ -50,5 +50,6 @@ pub fn submission(name: &str, inputs: Vec<InputFile>) -> Submission {
         deadline: None,
         budget: None,
         preview: Vec::new(),
+        operations: Vec::new(),
     }
 }
