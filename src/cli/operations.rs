@@ -13,10 +13,10 @@ pub(crate) struct PythonArgs {
     pub(crate) python: Option<PathBuf>,
 }
 
-/// Operations of a node of a cluster.
+/// External operations of a node of a cluster.
 #[derive(Debug, Args)]
 pub(crate) struct NodeOperationArgs {
-    /// Manifest of operations in Python or of commands (pleach.toml); may be repeated, and every node of a cluster needs the same
+    /// Manifest of operations in Python or of commands (pleach.toml) that this node runs; may be repeated
     #[arg(long, value_name = "FILE")]
     pub(crate) operations: Vec<PathBuf>,
     #[command(flatten)]
