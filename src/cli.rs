@@ -250,6 +250,9 @@ pub(crate) enum WorkflowCommand {
     Check {
         /// A workflow file, a stage file, or the name of a built-in workflow
         file: PathBuf,
+        /// Run the workflow at its default values twice on this tile, and compare all regions
+        #[arg(long, value_name = "TILE")]
+        twice: Option<PathBuf>,
         #[command(flatten)]
         python: PythonArgs,
     },

@@ -72,7 +72,7 @@ pub(super) fn execute(args: &SegmentArgs, registry: &Registry) -> CommandResult 
 }
 
 /// Reads the tile. Rejects slides.
-fn read(tile: &Path) -> CommandResult<DataRegion> {
+pub(super) fn read(tile: &Path) -> CommandResult<DataRegion> {
     let a_slide = || {
         CommandError::Input(format!(
             "{}: a slide is not allowed; a tile is allowed (a study with slides = [\"{0}\"] segments it in tiles)",

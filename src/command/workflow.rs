@@ -3,6 +3,7 @@
 
 mod import;
 mod new;
+mod twice;
 
 use crate::cli::WorkflowCommand;
 use crate::exit::{CommandError, CommandResult};
@@ -18,7 +19,7 @@ pub(super) fn execute(command: &WorkflowCommand, registry: &Registry) -> Command
     match command {
         WorkflowCommand::New { folder, .. } => new::execute(folder),
         WorkflowCommand::Import { file, out } => import::execute(file, out.as_deref()),
-        WorkflowCommand::Check { file, .. } if is_stage(file) => {
+        WorkflowCommand::Check { file, twice: None, .. } if is_stage(file) => {
             let stage = stage_file(file, registry).map_err(CommandError::input)?;
             print_line(&format!(
                 "{}: stage {}: {} tasks, valid",
@@ -28,7 +29,7 @@ pub(super) fn execute(command: &WorkflowCommand, registry: &Registry) -> Command
             ));
             Ok(())
         }
-        WorkflowCommand::Check { file, .. } => {
+        WorkflowCommand::Check { file, twice, .. } => {
             let workflow = load(file, registry)?;
             print_line(&format!(
                 "{}: workflow {}: {} stages, {} tasks, {} parameters, valid",
@@ -38,7 +39,7 @@ pub(super) fn execute(command: &WorkflowCommand, registry: &Registry) -> Command
                 workflow.stages.iter().map(|stage| stage.tasks.len()).sum::<usize>(),
                 workflow.parameters.len(),
             ));
-            Ok(())
+            twice.as_deref().map_or(Ok(()), |tile| twice::check(&workflow, tile, registry))
         }
         WorkflowCommand::Show { file, json, .. } => {
             let workflow = load(file, registry)?;

@@ -79,6 +79,32 @@ fn python_processes_end_with_pleach() {
     }
 }
 
+#[test]
+fn check_finds_results_that_differ_between_processes() {
+    let Some(python) = environment("check_finds_results_that_differ_between_processes") else { return };
+    let python = python.to_str().expect("UTF-8");
+    let (_parent, folder) =
+        pipeline("    import os\n    return density > level + int.from_bytes(os.urandom(4), 'little') * 1e-10\n");
+    let check = ["workflow", "check", "workflow.json", "--twice", "tiles/tissue_01.png", "--python", python];
+    let answer = pleach(&folder, &check);
+    assert_eq!(answer.code, 2, "{answer:?}");
+    let message = "task threshold: region \"mask\" differs between two runs of python:measure.threshold";
+    assert!(answer.stderr.contains(message), "{answer:?}");
+    let manifest = text(&folder.join("pleach.toml"));
+    let declared = manifest.replace("measure.threshold\"", "measure.threshold\"\ndeterminism = \"none\"");
+    fs::write(folder.join("pleach.toml"), declared).expect("written");
+    assert!(pleach(&folder, &check).done().contains("threshold: results differ between two runs, as declared"));
+    // Results that differ are not for later studies, and neither are those that depend on them.
+    let run = ["run", "study.toml", "--quiet", "--python", python, "--cache", "cache", "--out"];
+    pleach(&folder, &[&run[..], &["first"]].concat()).done();
+    pleach(&folder, &[&run[..], &["second"]].concat()).done();
+    let record = crate::results::json(&folder.join("second/run.json"));
+    let operations = record["operations"].as_array().expect("a list");
+    let runs = |name: &str| operations.iter().find(|of| of["name"] == name).map(|of| of["runs"].as_u64());
+    assert_eq!(runs("python:density.smooth"), Some(Some(0)), "{operations:?}");
+    assert!(runs("python:measure.threshold") > Some(Some(0)), "{operations:?}");
+}
+
 /// Returns whether a process runs. A process that has ended may still wait for its parent.
 fn is_alive(pid: u32) -> bool {
     let stat = fs::read_to_string(Path::new("/proc").join(pid.to_string()).join("stat")).unwrap_or_default();
