@@ -62,7 +62,8 @@ def tops(distribution):
             names.add(first)
         elif first.endswith((".py", ".so", ".pyd")):
             names.add(first.split(".")[0])
-    return names
+    # Packages of operating systems have no list of files.
+    return names or set((distribution.read_text("top_level.txt") or distribution.metadata["Name"]).split())
 
 
 def described(distribution):
@@ -135,8 +136,10 @@ def main():
     for module in request["modules"]:
         try:
             modules[module] = imports(request["folder"], module)
-        except (SyntaxError, ValueError) as error:
-            mistakes.append(str(error))
+        except SyntaxError as error:
+            mistakes.append(f"{error.filename}, line {error.lineno}: {error.msg}")
+        except ValueError as error:
+            mistakes.append(f"{module}: {error}")
     answer = {
         "implementation": platform.python_implementation(),
         "version": platform.python_version(),

@@ -9,9 +9,6 @@ use std::process::{Command, Stdio};
 /// The program that describes an environment. It runs in the environment's interpreter.
 const DESCRIBE: &str = include_str!("../python/describe.py");
 
-/// Oldest supported Python.
-pub(crate) const OLDEST: &str = "3.10";
-
 /// An interpreter with the distributions that it finds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Environment {

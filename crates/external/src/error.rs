@@ -1,9 +1,11 @@
 //! Errors of loading operations.
 
-use crate::environment::OLDEST;
 use crate::manifest::ManifestError;
 use std::path::PathBuf;
 use thiserror::Error;
+
+/// Oldest supported Python. `python/describe.py` has it too.
+const OLDEST: &str = "3.10";
 
 /// Errors of loading the operations of a manifest. Each message names the file and the remedy.
 #[derive(Debug, Error)]

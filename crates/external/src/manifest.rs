@@ -441,8 +441,8 @@ impl Reader<'_> {
         let mut constants = BTreeMap::new();
         for (name, value) in written {
             match serde_json::to_value(value) {
-                Ok(value) => constants.insert(name.clone(), value),
-                Err(_) => {
+                Ok(json) if is_json(value) => constants.insert(name.clone(), json),
+                _ => {
                     let field = format!("{at}.constants.{name}");
                     return self.fail(
                         &field,
@@ -484,6 +484,17 @@ fn entry(written: &WrittenOperation) -> String {
     let WrittenOperation { inputs, outputs, arguments, constants, env, determinism, device, .. } = written;
     let program = (name, version, function, setup, command);
     format!("{:?}", (program, inputs, outputs, arguments, constants, env, determinism, device))
+}
+
+/// Returns whether JSON has such a value.
+fn is_json(value: &toml::Value) -> bool {
+    match value {
+        toml::Value::Float(number) => number.is_finite(),
+        toml::Value::Datetime(_) => false,
+        toml::Value::Array(items) => items.iter().all(is_json),
+        toml::Value::Table(items) => items.iter().all(|(_, item)| is_json(item)),
+        _ => true,
+    }
 }
 
 /// Returns whether a name has only ASCII letters, digits, `_` and `more`, and begins with no digit.

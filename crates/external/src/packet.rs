@@ -53,8 +53,8 @@ pub(crate) struct StartArgument<'a> {
 pub(crate) enum Request<'a> {
     /// Load the operations.
     Start,
-    /// Run a task.
-    Run { operation: usize, arguments: Vec<Number>, shapes: &'a [Vec<u64>], seed: u64 },
+    /// Run a task. The answer has its number, so that an answer to an earlier task is not taken for it.
+    Run { task: u64, operation: usize, arguments: Vec<Number>, shapes: &'a [Vec<u64>], seed: u64 },
 }
 
 /// An argument as JSON.
@@ -84,13 +84,19 @@ pub(crate) enum Answer {
     Refused(Raised),
     /// The task has outputs.
     Done {
+        task: u64,
         shapes: Vec<Vec<u64>>,
         #[serde(default)]
         peak_bytes: u64,
         reusable: bool,
     },
     /// The task has failed.
-    Failed(Raised),
+    Failed {
+        task: u64,
+        #[serde(flatten)]
+        raised: Raised,
+        reusable: bool,
+    },
 }
 
 /// An exception.
@@ -112,13 +118,16 @@ mod tests {
     fn packets_have_the_form_that_the_process_reads() {
         let arguments = vec![Number::Integer(3), Number::Real(0.1)];
         let shapes = [vec![2, 3, 3]];
-        let run = Request::Run { operation: 1, arguments, shapes: &shapes, seed: 7 };
+        let run = Request::Run { task: 5, operation: 1, arguments, shapes: &shapes, seed: 7 };
         let text = serde_json::to_string(&run).unwrap();
-        assert_eq!(text, r#"{"kind":"run","operation":1,"arguments":[3,0.1],"shapes":[[2,3,3]],"seed":7}"#);
+        assert_eq!(
+            text,
+            r#"{"kind":"run","task":5,"operation":1,"arguments":[3,0.1],"shapes":[[2,3,3]],"seed":7}"#
+        );
         assert_eq!(serde_json::to_string(&Request::Start).unwrap(), r#"{"kind":"start"}"#);
-        let failed = r#"{"kind":"failed","type":"ValueError","text":"t","traceback":"a"}"#;
+        let failed = r#"{"kind":"failed","task":5,"type":"ValueError","text":"t","reusable":true}"#;
         assert!(
-            matches!(serde_json::from_str(failed).unwrap(), Answer::Failed(raised) if raised.class == "ValueError")
+            matches!(serde_json::from_str(failed).unwrap(), Answer::Failed { task: 5, raised, reusable: true } if raised.class == "ValueError")
         );
     }
 }

@@ -102,17 +102,18 @@ impl Pool {
         let _gpu = on_gpu.then(|| self.gpu.lock());
         let first = {
             let _shared = self.alone.read();
-            self.run_once(launch, &task)
+            self.run_once(launch, self.take(kind_of(launch)), &task)
         };
+        // The second attempt runs in a new process: idle ones may have been killed with the first.
         match first {
             Err(Failure::TooLarge { .. }) => {
                 let _alone = self.alone.write();
                 self.clear();
-                self.run_once(launch, &task)
+                self.run_once(launch, None, &task)
             }
             Err(failure) if failure.is_repeated() => {
                 let _shared = self.alone.read();
-                self.run_once(launch, &task)
+                self.run_once(launch, None, &task)
             }
             first => first,
         }
@@ -121,10 +122,10 @@ impl Pool {
     fn run_once<T>(
         self: &Arc<Self>,
         launch: &Arc<dyn Launch>,
+        idle: Option<Pooled>,
         task: &impl Fn(&mut Process, u64) -> TaskEnd<T>,
     ) -> Result<T, Failure> {
-        let kind = kind_of(launch);
-        let mut pooled = match self.take(kind) {
+        let mut pooled = match idle {
             Some(pooled) => pooled,
             None => self.start(launch)?,
         };
@@ -133,7 +134,7 @@ impl Pool {
         let TaskEnd { result, is_reusable } = task(&mut pooled.process, pooled.idle_bytes);
         self.running_bytes.lock().remove(&id);
         if is_reusable {
-            self.give_back(kind, pooled);
+            self.give_back(kind_of(launch), pooled);
         }
         result
     }

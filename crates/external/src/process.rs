@@ -83,10 +83,13 @@ impl Process {
             if left.is_zero() {
                 return Err(Failure::TooLong { limit: limits.timeout });
             }
-            if let Some(bytes) = self.resident_bytes()
-                && bytes > limits.bytes
-            {
-                return Err(Failure::TooLarge { bytes, limit: limits.bytes });
+            match self.resident_bytes() {
+                Some(bytes) if bytes > limits.bytes => {
+                    return Err(Failure::TooLarge { bytes, limit: limits.bytes });
+                }
+                // It has ended without an answer, and a copy of it keeps the link open.
+                None if !self.link.wait(Duration::ZERO).map_err(system)? => return Err(self.death()),
+                _ => {}
             }
         }
         match self.link.receive() {

@@ -16,7 +16,8 @@ use std::path::PathBuf;
 use std::process::Command;
 
 /// The program that runs operations. It runs in the environment's interpreter.
-const WORKER: &str = include_str!("../../python/worker.py");
+const WORKER: &str =
+    concat!(include_str!("../../python/regions.py"), "\n\n", include_str!("../../python/worker.py"));
 
 /// Settings of a kind of process.
 #[derive(Debug)]
@@ -79,7 +80,10 @@ impl Launch for PythonLaunch {
         // the working folder, which is empty.
         command.args(["-s", "-c", WORKER, &std::process::id().to_string()]);
         command.env_clear().envs(plain_variables()).envs(&self.setup.variables);
-        Process::start(command)
+        let named = |error: io::Error| {
+            io::Error::new(error.kind(), format!("{}: {error}", self.setup.interpreter.display()))
+        };
+        Process::start(command).map_err(named)
     }
 
     fn prepare(&self, process: &mut Process) -> Result<(), Failure> {

@@ -12,6 +12,7 @@ use pleach_regions::DataRegion;
 use pleach_workflow::{Argument, Meter, Operation, OperationError, Port, Value};
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tracing::{info, warn};
 
@@ -21,6 +22,9 @@ const LEAST_LIMIT: u64 = 256_000_000;
 
 /// Ratio of the memory limit to the estimate, without an explicit limit.
 const LIMIT_RATIO: u64 = 2;
+
+/// Number of the next task.
+static TASKS: AtomicU64 = AtomicU64::new(0);
 
 /// A function in Python.
 #[derive(Debug)]
@@ -70,12 +74,14 @@ impl PythonOperation {
             .map_err(|error| external(format!("failed to write a memory file: {error}")))?;
         let numbers: Vec<Number> = arguments.iter().map(Number::from).collect();
         let seed = if self.is_seeded { self.declared.seed(arguments) } else { 0 };
-        let request = Request::Run { operation: self.index, arguments: numbers, shapes: &shapes, seed };
+        let number = TASKS.fetch_add(1, Ordering::Relaxed);
+        let request =
+            Request::Run { task: number, operation: self.index, arguments: numbers, shapes: &shapes, seed };
         let estimate = self.declared.memory_bytes(pixels(inputs));
         let task = |process: &mut Process, idle_bytes: u64| {
             let beyond = (LIMIT_RATIO * estimate).max(LEAST_LIMIT);
             let bytes = self.memory_limit.unwrap_or(idle_bytes.saturating_add(beyond));
-            self.run_in(process, &request, &files, Limits { timeout: self.timeout, bytes })
+            self.run_in(process, (number, &request), &files, Limits { timeout: self.timeout, bytes })
         };
         self.pool
             .run(&self.launch, self.on_gpu, task)
@@ -85,7 +91,7 @@ impl PythonOperation {
     fn run_in(
         &self,
         process: &mut Process,
-        request: &Request<'_>,
+        (number, request): (u64, &Request<'_>),
         files: &[OwnedFd],
         limits: Limits,
     ) -> TaskEnd<Outcome> {
@@ -100,16 +106,15 @@ impl PythonOperation {
             info!(operation = name, "output of {name}: {}", output.trim_end());
         }
         match answer {
-            Ok((Answer::Done { shapes, peak_bytes, reusable }, files)) => {
-                if !reusable {
-                    warn!(operation = name, "{name} has left a thread behind; its process is replaced");
-                }
+            Ok((Answer::Done { task, shapes, peak_bytes, reusable }, files)) if task == number => {
+                warn_of_thread(name, reusable);
                 let result = self.outputs(&shapes, files, limits.bytes).map(|regions| (regions, peak_bytes));
                 // A process that sends invalid regions is not trusted with another task.
                 TaskEnd { is_reusable: reusable && result.is_ok(), result }
             }
-            Ok((Answer::Failed(raised), _)) => {
-                TaskEnd { result: Err(Failure::Raised(raised)), is_reusable: true }
+            Ok((Answer::Failed { task, raised, reusable }, _)) if task == number => {
+                warn_of_thread(name, reusable);
+                TaskEnd { result: Err(Failure::Raised(raised)), is_reusable: reusable }
             }
             Ok((other, _)) => {
                 let result = Err(Failure::Protocol(format!("{other:?} to a task")));
@@ -140,6 +145,12 @@ impl PythonOperation {
             .zip(files)
             .map(|((port, shape), file)| memory_file::region(port.name, port.element, shape, file, most));
         regions.collect::<Result<_, _>>().map_err(|error| Failure::Protocol(error.to_string()))
+    }
+}
+
+fn warn_of_thread(name: &str, is_reusable: bool) {
+    if !is_reusable {
+        warn!(operation = name, "{name} has left a thread behind; its process is replaced");
     }
 }
 

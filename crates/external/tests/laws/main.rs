@@ -1,0 +1,15 @@
+//! Operations in Python from outside: regions, calls, faults, manifests and identities.
+
+#![expect(clippy::unwrap_used, reason = "a failure names its line")]
+
+mod calls;
+mod deaths;
+mod identities;
+mod kills;
+mod limits;
+mod loading;
+mod manifests;
+mod protocol;
+mod python;
+mod raised;
+mod regions;
