@@ -43,6 +43,7 @@ fn install() -> Result<PathBuf, String> {
 }
 
 /// Returns the environment of tests. If it cannot be installed, prints that the test is skipped and returns `None`.
+#[expect(clippy::print_stdout, reason = "a test that does not run prints it")]
 pub(crate) fn environment(test: &str) -> Option<PathBuf> {
     match install() {
         Ok(folder) => Some(folder),
