@@ -83,8 +83,9 @@ fn python_processes_end_with_pleach() {
 fn check_finds_results_that_differ_between_processes() {
     let Some(python) = environment("check_finds_results_that_differ_between_processes") else { return };
     let python = python.to_str().expect("UTF-8");
-    let (_parent, folder) =
-        pipeline("    import os\n    return density > level + int.from_bytes(os.urandom(4), 'little') * 1e-10\n");
+    let (_parent, folder) = pipeline(
+        "    import os\n    return density > level + int.from_bytes(os.urandom(4), 'little') * 1e-10\n",
+    );
     let check = ["workflow", "check", "workflow.json", "--twice", "tiles/tissue_01.png", "--python", python];
     let answer = pleach(&folder, &check);
     assert_eq!(answer.code, 2, "{answer:?}");
@@ -93,7 +94,9 @@ fn check_finds_results_that_differ_between_processes() {
     let manifest = text(&folder.join("pleach.toml"));
     let declared = manifest.replace("measure.threshold\"", "measure.threshold\"\ndeterminism = \"none\"");
     fs::write(folder.join("pleach.toml"), declared).expect("written");
-    assert!(pleach(&folder, &check).done().contains("threshold: results differ between two runs, as declared"));
+    assert!(
+        pleach(&folder, &check).done().contains("threshold: results differ between two runs, as declared")
+    );
     // Results that differ are not for later studies, and neither are those that depend on them.
     let run = ["run", "study.toml", "--quiet", "--python", python, "--cache", "cache", "--out"];
     pleach(&folder, &[&run[..], &["first"]].concat()).done();

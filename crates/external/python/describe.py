@@ -22,6 +22,8 @@ import json
 import os
 import platform
 import re
+import urllib.parse
+import urllib.request
 
 
 def normalized(name):
@@ -66,14 +68,39 @@ def tops(distribution):
     return names or set((distribution.read_text("top_level.txt") or distribution.metadata["Name"]).split())
 
 
+def editable_source(distribution):
+    """Returns the source folder of a distribution that is installed as editable (PEP 610). None for others."""
+    direct = json.loads(distribution.read_text("direct_url.json") or "{}")
+    if not direct.get("dir_info", {}).get("editable"):
+        return None
+    return urllib.request.url2pathname(urllib.parse.urlparse(direct["url"]).path)
+
+
+def content(folder):
+    """Returns the digest of the sources below a folder, by path and content."""
+    hasher = hashlib.sha256()
+    for parent, folders, files in os.walk(folder):
+        # Hidden folders, such as .git and .venv, have no source of the distribution.
+        folders[:] = sorted(name for name in folders if not name.startswith(".") and name != "__pycache__")
+        for name in sorted(files):
+            if name.endswith((".py", ".so", ".pyx", ".toml", ".json")):
+                path = os.path.join(parent, name)
+                with open(path, "rb") as stream:
+                    hasher.update(os.path.relpath(path, folder).encode() + b"\0")
+                    hasher.update(hashlib.sha256(stream.read()).digest())
+    return hasher.hexdigest()
+
+
 def described(distribution):
+    source = editable_source(distribution)
     record = distribution.read_text("RECORD") or distribution.read_text("installed-files.txt") or ""
     # Compiled files are listed in RECORD once Python has written them.
     lines = sorted(line for line in record.splitlines() if "__pycache__" not in line)
     return {
         "name": normalized(distribution.metadata["Name"]),
         "version": distribution.version,
-        "record": hashlib.sha256("\n".join(lines).encode()).hexdigest(),
+        "record": content(source) if source else hashlib.sha256("\n".join(lines).encode()).hexdigest(),
+        "source": source,
         "tops": sorted(tops(distribution)),
     }
 

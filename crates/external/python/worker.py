@@ -118,6 +118,7 @@ class Package:
         self.folder = start["folder"]
         self.files = start["files"]
         self.allowed = set(start["allowed"])
+        self.libraries = [sysconfig.get_path(library) for library in ("stdlib", "platstdlib")] + start["sources"]
         # Modules that the interpreter and the environment load by themselves are no part of the package.
         self.before = set(sys.modules)
         # Last, so that no file of the package shadows the standard library or an installed distribution.
@@ -179,8 +180,8 @@ class Package:
                 raise Mistake(f"module {name} is of no distribution that `requires` of the manifest names")
         elif is_below(file, self.folder) and not is_below(file, sys.prefix):
             raise Mistake(f"module {name} of the package is imported in a way that its identity misses; use import statements")
-        elif not any(is_below(file, sysconfig.get_path(library)) for library in ("stdlib", "platstdlib")):
-            # Such as one that is installed as editable.
+        elif not any(is_below(file, folder) for folder in self.libraries):
+            # Such as one that an environment variable or a .pth file brings.
             raise Mistake(f"module {name} is loaded from {file}; a module of the package or of an installed distribution is allowed")
 
     def run(self, packet, inputs):

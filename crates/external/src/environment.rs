@@ -21,8 +21,10 @@ pub struct Environment {
 pub(crate) struct Distribution {
     pub(crate) name: String,
     pub(crate) version: String,
-    /// Digest of the list of its files with their digests.
+    /// Digest of the list of its files with their digests, or of its sources if it is editable.
     pub(crate) record: String,
+    /// Source folder of a distribution that is installed as editable.
+    pub(crate) source: Option<PathBuf>,
     /// Top-level modules.
     pub(crate) tops: Vec<String>,
 }

@@ -15,6 +15,8 @@ pub(crate) struct Start<'a> {
     pub(crate) files: &'a BTreeMap<String, PathBuf>,
     /// Top-level modules of the required distributions.
     pub(crate) allowed: Vec<&'a str>,
+    /// Source folders of required distributions that are installed as editable.
+    pub(crate) sources: &'a [PathBuf],
     pub(crate) operations: Vec<StartOperation<'a>>,
     /// `MODULE:FUNCTION`, called once.
     pub(crate) setup: Option<&'a str>,

@@ -39,6 +39,8 @@ pub(crate) trait Launch: Send + Sync + std::fmt::Debug {
 #[derive(Debug)]
 struct Pooled {
     process: Process,
+    /// Kept, so that no later one has its address, which is the kind of the process.
+    _launch: Arc<dyn Launch>,
     tasks: u32,
     /// Resident bytes after the first task.
     first_bytes: Option<u64>,

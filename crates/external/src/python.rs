@@ -81,6 +81,7 @@ pub(crate) fn load(
             folder: manifest.folder.clone(),
             files,
             allowed: allowed.collect(),
+            sources: description.distributions.iter().filter_map(|of| of.source.clone()).collect(),
             operations: of_launch,
             setup: setup.map(str::to_owned),
             variables: variables.clone(),

@@ -21,11 +21,13 @@ pub(super) fn check(workflow: &Workflow, tile: &Path, registry: &Registry) -> Co
     // State of a process, such as a seeded generator, must not reach the second run.
     end_processes();
     let second = digests(workflow, &image, &outputs, registry)?;
-    let different = outputs.iter().zip(first.iter().zip(&second)).filter(|(_, (first, second))| first != second);
+    let different =
+        outputs.iter().zip(first.iter().zip(&second)).filter(|(_, (first, second))| first != second);
     for (place, _) in different {
         let stage = &workflow.stages[place.stage];
         let task = &stage.tasks[place.task];
-        if registry.get(&task.operation, task.version).is_some_and(|operation| !operation.is_deterministic()) {
+        if registry.get(&task.operation, task.version).is_some_and(|operation| !operation.is_deterministic())
+        {
             print_line(&format!("{}: results differ between two runs, as declared", task.name));
             return Ok(());
         }

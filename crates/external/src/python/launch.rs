@@ -28,6 +28,8 @@ pub(super) struct Setup {
     pub(super) files: BTreeMap<String, PathBuf>,
     /// Top-level modules of the required distributions.
     pub(super) allowed: Vec<String>,
+    /// Source folders of required distributions that are installed as editable.
+    pub(super) sources: Vec<PathBuf>,
     /// The operations with their functions.
     pub(super) operations: Vec<(Declaration, String)>,
     pub(super) setup: Option<String>,
@@ -49,12 +51,13 @@ impl PythonLaunch {
     }
 
     fn start_document(&self) -> Result<Vec<u8>, serde_json::Error> {
-        let Setup { folder, files, allowed, operations, setup, .. } = &self.setup;
+        let Setup { folder, files, allowed, sources, operations, setup, .. } = &self.setup;
         serde_json::to_vec(&Start {
             contract: CONTRACT,
             folder,
             files,
             allowed: allowed.iter().map(String::as_str).collect(),
+            sources,
             operations: operations
                 .iter()
                 .map(|(declaration, function)| described(declaration, function))

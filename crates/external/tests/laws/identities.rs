@@ -2,6 +2,8 @@
 
 use crate::python::{Package, entry};
 use pleach_external::Identity;
+use std::fs;
+use std::process::Command;
 
 /// Returns the identities of the operations, in the order of the manifest.
 fn identities(package: &Package, names: &[&str]) -> Vec<Identity> {
@@ -67,10 +69,12 @@ fn digests_follow_declarations_and_listed_files() {
     let first = identities(&package, &names);
     package.write("pleach.toml", &of("files = [\"weights/a.bin\"]"));
     let listed = identities(&package, &names);
-    assert_eq!(listed[0].differences(&first[0]), ["weights/a.bin added", "manifest entry changed"]);
+    assert_eq!(listed[0].differences(&first[0]), ["weights/a.bin added"]);
     assert_eq!(listed[1], first[1]);
     package.write("weights/a.bin", "2");
     assert_eq!(identities(&package, &names)[0].differences(&listed[0]), ["weights/a.bin changed"]);
+    package.write("pleach.toml", &of("cost = { seconds = 3 }\ntimeout_seconds = 9\nmemory.limit = \"1GB\""));
+    assert_eq!(identities(&package, &names)[0], first[0], "estimates and limits alter no result");
     package.write("pleach.toml", &of("constants = { x = 1 }"));
     assert_eq!(identities(&package, &names)[0].differences(&first[0]), ["manifest entry changed"]);
     package.write("pleach.toml", &format!("package.requires = [\"scipy\"]\n{}", of("")));
@@ -79,4 +83,44 @@ fn digests_follow_declarations_and_listed_files() {
     package.write("pleach.toml", &of("files = [\"weights/a.bin\"]"));
     let error = package.load().unwrap_err().to_string();
     assert!(error.contains("weights/a.bin: failed to read: "), "{error}");
+}
+
+#[test]
+fn sources_of_editable_distributions_are_part_of_the_identity() {
+    let test = "sources_of_editable_distributions";
+    let manifest = format!("package.requires = [\"mine\"]\n{}", entry("f", ""));
+    let module = "import mine.deep\ndef f():\n    return mine.deep.VALUE\n";
+    let Some(package) = Package::written(test, &manifest, module) else { return };
+    // A further environment, which finds numpy in the first.
+    let venv = ["-m", "venv", "--without-pip", "env"];
+    let python = package.environment.join("bin/python");
+    let made = Command::new(&python).args(venv).current_dir(package.folder.path()).status();
+    assert!(made.is_ok_and(|status| status.success()));
+    let libraries = |environment: &std::path::Path| {
+        let lib = fs::read_dir(environment.join("lib")).unwrap().next().unwrap().unwrap();
+        lib.path().join("site-packages")
+    };
+    let (own, of_tests) = (libraries(&package.path("env")), libraries(&package.environment));
+    let elsewhere = tempfile::tempdir().unwrap();
+    let source = elsewhere.path();
+    fs::create_dir(source.join("mine")).unwrap();
+    fs::write(source.join("mine/__init__.py"), "").unwrap();
+    fs::write(source.join("mine/deep.py"), "VALUE = 1\n").unwrap();
+    fs::write(own.join("paths.pth"), format!("{}\n{}\n", of_tests.display(), source.display())).unwrap();
+    let info = own.join("mine-1.0.dist-info");
+    fs::create_dir(&info).unwrap();
+    fs::write(info.join("METADATA"), "Metadata-Version: 2.1\nName: mine\nVersion: 1.0\n").unwrap();
+    fs::write(info.join("RECORD"), "mine-1.0.dist-info/METADATA,,\n").unwrap();
+    let direct = format!(r#"{{"url": "file://{}", "dir_info": {{"editable": true}}}}"#, source.display());
+    fs::write(info.join("direct_url.json"), direct).unwrap();
+    let run = || {
+        let loaded = package.load_with(&package.path("env")).unwrap().remove(0);
+        let result = loaded.operation.run(&[], &[]).map_err(|error| error.to_string()).unwrap();
+        (loaded.identity, result)
+    };
+    let (first, one) = run();
+    fs::write(source.join("mine/deep.py"), "VALUE = 2\n").unwrap();
+    let (second, two) = run();
+    assert_ne!(one, two);
+    assert_eq!(second.differences(&first), ["mine changed"]);
 }
