@@ -14,6 +14,9 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+/// Setup and variables of a kind of process.
+type Kind<'a> = (Option<&'a str>, &'a BTreeMap<String, String>);
+
 /// A declaration with its function.
 struct Function<'a> {
     declaration: &'a Declaration,
@@ -61,7 +64,7 @@ pub(crate) fn load(
         }
     }
     // One kind of process for each setup and its variables: a process calls its setup once.
-    let mut kinds: BTreeMap<(Option<&str>, &BTreeMap<String, String>), Vec<&Function<'_>>> = BTreeMap::new();
+    let mut kinds: BTreeMap<Kind<'_>, Vec<&Function<'_>>> = BTreeMap::new();
     for function in &functions {
         kinds.entry((function.setup, &function.declaration.variables)).or_default().push(function);
     }
