@@ -2,7 +2,7 @@
 //!
 //! A process serves one [`Launch`]: the operations of a package with one setup. A task borrows an idle process or starts one, on
 //! the thread that runs the task, so that there are at most as many running processes as slots. Idle ones end after
-//! [`IDLE`].
+//! [`IDLE`]. A command is a process of one task, which the pool starts and repeats only.
 
 use crate::failure::Failure;
 use crate::process::{Limits, Process, SCRATCH};
@@ -99,23 +99,49 @@ impl Pool {
         on_gpu: bool,
         task: impl Fn(&mut Process, u64) -> TaskEnd<T>,
     ) -> Result<T, Failure> {
+        self.repeated(on_gpu, || self.run_once(launch, &task))
+    }
+
+    /// Runs a task, and repeats it once if it dies, hangs or grows too much: after too much memory, while no other external task
+    /// runs.
+    pub(crate) fn repeated<T>(
+        &self,
+        on_gpu: bool,
+        once: impl Fn() -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
         let _gpu = on_gpu.then(|| self.gpu.lock());
         let first = {
             let _shared = self.alone.read();
-            self.run_once(launch, &task)
+            once()
         };
         match first {
             Err(Failure::TooLarge { .. }) => {
                 let _alone = self.alone.write();
                 self.clear();
-                self.run_once(launch, &task)
+                once()
             }
             Err(failure) if failure.is_repeated() => {
                 let _shared = self.alone.read();
-                self.run_once(launch, &task)
+                once()
             }
             first => first,
         }
+    }
+
+    /// Starts a process on the pool's thread, which lives as long as the pool: processes die with the thread that has started
+    /// them.
+    pub(crate) fn started<T: Send + 'static>(
+        self: &Arc<Self>,
+        start: impl FnOnce() -> io::Result<T> + Send + 'static,
+    ) -> Result<T, Failure> {
+        let system = |text: String| Failure::System(format!("failed to start the process: {text}"));
+        let (answer, answered) = channel();
+        let starter = self.starter.get_or_init(|| starter(Arc::downgrade(self)));
+        // The receiver waits for the answer.
+        let job: Job = Box::new(move || drop(answer.send(start())));
+        starter.send(job).map_err(|error| system(error.to_string()))?;
+        let started = answered.recv().map_err(|error| system(error.to_string()))?;
+        started.map_err(|error| system(error.to_string()))
     }
 
     fn run_once<T>(
@@ -156,15 +182,8 @@ impl Pool {
     }
 
     fn start(self: &Arc<Self>, launch: &Arc<dyn Launch>) -> Result<Pooled, Failure> {
-        let system = |text: String| Failure::System(format!("failed to start the process: {text}"));
-        let (answer, answered) = channel();
-        let starter = self.starter.get_or_init(|| starter(Arc::downgrade(self)));
         let of_thread = Arc::clone(launch);
-        // The receiver waits for the answer.
-        let job: Job = Box::new(move || drop(answer.send(of_thread.start())));
-        starter.send(job).map_err(|error| system(error.to_string()))?;
-        let started = answered.recv().map_err(|error| system(error.to_string()))?;
-        let mut process = started.map_err(|error| system(error.to_string()))?;
+        let mut process = self.started(move || of_thread.start())?;
         launch.prepare(&mut process)?;
         let idle_bytes = process.resident_bytes().unwrap_or(0);
         Ok(Pooled { process, tasks: 0, first_bytes: None, idle_bytes, idle_since: Instant::now() })
@@ -185,7 +204,7 @@ fn kind_of(launch: &Arc<dyn Launch>) -> usize {
     Arc::as_ptr(launch).cast::<()>() as usize
 }
 
-/// Starts the thread that starts processes, and returns its inbox. The thread lives as long as the pool: processes die with it.
+/// Starts the thread that starts processes, and returns its inbox.
 fn starter(pool: Weak<Pool>) -> Sender<Job> {
     let (jobs, inbox) = channel();
     let work = move || {
