@@ -3,8 +3,17 @@
 use crate::identity::Identity;
 use crate::intern::interned;
 use crate::manifest::{Declaration, Determinism};
+use crate::process::Limits;
 use pleach_regions::{DataRegion, WrongElement};
 use pleach_workflow::{Argument, OperationError, Port, Value};
+use std::time::Duration;
+
+/// 256 MB: least memory that a task may use beyond an idle process without an explicit limit. Estimates of small tiles would
+/// kill tasks that load a library.
+const LEAST_LIMIT: u64 = 256_000_000;
+
+/// Ratio of the memory limit to the estimate, without an explicit limit.
+const LIMIT_RATIO: u64 = 2;
 
 /// Name, ports, arguments and estimates of an operation.
 #[derive(Clone, Debug)]
@@ -21,6 +30,8 @@ pub(crate) struct Declared {
     bytes_a_pixel: u64,
     is_deterministic: bool,
     components: Vec<(String, String)>,
+    timeout: Duration,
+    memory_limit: Option<u64>,
 }
 
 impl Declared {
@@ -37,6 +48,8 @@ impl Declared {
             bytes_a_pixel: declaration.bytes_a_pixel,
             is_deterministic: declaration.determinism != Determinism::None,
             components: identity.0.clone().into_iter().collect(),
+            timeout: declaration.timeout,
+            memory_limit: declaration.memory_limit,
         }
     }
 
@@ -82,6 +95,14 @@ impl Declared {
         outputs.saturating_add(self.bytes_a_pixel.saturating_mul(pixels))
     }
 
+    /// Returns the limits of a task in a process with `idle_bytes` before the task.
+    pub(crate) fn limits(&self, inputs: &[&DataRegion], idle_bytes: u64) -> Limits {
+        let estimate = self.memory_bytes(pixels(inputs));
+        let beyond = estimate.saturating_mul(LIMIT_RATIO).max(LEAST_LIMIT);
+        let bytes = self.memory_limit.unwrap_or(idle_bytes.saturating_add(beyond));
+        Limits { timeout: self.timeout, bytes }
+    }
+
     /// Returns the seed of a task: a number that equal arguments share.
     pub(crate) fn seed(&self, arguments: &[Value]) -> u64 {
         let mut hasher = blake3::Hasher::new();
@@ -119,4 +140,13 @@ impl Declared {
         }
         Ok(())
     }
+}
+
+/// Returns the pixels of the largest input.
+fn pixels(inputs: &[&DataRegion]) -> u64 {
+    let of = |input: &&DataRegion| match &*input.shape() {
+        [height, width, ..] => height.saturating_mul(*width),
+        _ => 0,
+    };
+    inputs.iter().map(of).max().unwrap_or(0)
 }

@@ -16,6 +16,9 @@ pub(crate) enum Failure {
     /// The process ended.
     #[error("the process ended with {how}{}", tail(output))]
     Died { how: String, output: String },
+    /// The command reported a failure. Equal inputs fail again.
+    #[error("the command ended with {how}{}", tail(output))]
+    Unsuccessful { how: String, output: String },
     /// The task exceeded its time limit, and the process was killed.
     #[error("longer than {} s (timeout_seconds); the process was killed", limit.as_secs_f64())]
     TooLong { limit: Duration },
@@ -25,6 +28,9 @@ pub(crate) enum Failure {
     /// The process sent an invalid answer, and was killed.
     #[error("invalid answer of the process: {0}")]
     Protocol(String),
+    /// An input does not fit the format of its file.
+    #[error("{0}")]
+    Input(String),
     /// The process could not be started, or the system failed.
     #[error("{0}")]
     System(String),

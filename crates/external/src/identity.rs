@@ -35,12 +35,16 @@ impl Identity {
     /// # Errors
     /// Returns [`ExternalError::File`] if it cannot be read.
     pub(crate) fn add_file(&mut self, folder: &Path, file: &Path) -> Result<(), ExternalError> {
-        let path = folder.join(file);
-        let fail = |cause| ExternalError::File { file: path.clone(), cause };
-        let mut hasher = blake3::Hasher::new();
-        hasher.update_reader(std::fs::File::open(&path).map_err(fail)?).map_err(fail)?;
-        let digest = hasher.finalize().to_hex();
-        self.add(format!("file {}", file.display()), &digest[..DIGEST_DIGITS]);
+        self.add(format!("file {}", file.display()), digest_of(&folder.join(file))?);
+        Ok(())
+    }
+
+    /// Adds the program of a command by its content.
+    ///
+    /// # Errors
+    /// Returns [`ExternalError::File`] if it cannot be read.
+    pub(crate) fn add_program(&mut self, name: &str, file: &Path) -> Result<(), ExternalError> {
+        self.add(format!("program {name}"), digest_of(file)?);
         Ok(())
     }
 
@@ -64,9 +68,17 @@ impl Identity {
     }
 }
 
+/// Returns the digest of a file's content.
+fn digest_of(file: &Path) -> Result<String, ExternalError> {
+    let fail = |cause| ExternalError::File { file: file.to_owned(), cause };
+    let mut hasher = blake3::Hasher::new();
+    hasher.update_reader(std::fs::File::open(file).map_err(fail)?).map_err(fail)?;
+    Ok(hasher.finalize().to_hex()[..DIGEST_DIGITS].to_owned())
+}
+
 /// Words the change of a component.
 fn wording(name: &str, earlier: Option<&String>, now: Option<&String>) -> String {
-    let file = name.strip_prefix("file ");
+    let file = name.strip_prefix("file ").or(name.strip_prefix("program "));
     // A version is followed by the digest of its files.
     let version = |value: &String| value.split(' ').next().unwrap_or_default().to_owned();
     match (earlier.map(version), now.map(version)) {
@@ -103,6 +115,7 @@ mod tests {
             ("file nuclei.py", "1"),
             ("manifest entry", "1"),
             ("scipy", "1.0 a"),
+            ("program magick", "1"),
         ]);
         let now = identity(&[
             ("numpy", "2.5.0 bb"),
@@ -110,12 +123,14 @@ mod tests {
             ("manifest entry", "2"),
             ("scipy", "1.0 b"),
             ("file w.npz", "3"),
+            ("program magick", "2"),
         ]);
         let wanted = [
             "nuclei.py changed",
             "w.npz added",
             "manifest entry changed",
             "numpy 2.4.0 -> 2.5.0",
+            "magick changed",
             "scipy changed",
         ];
         assert_eq!(now.differences(&earlier), wanted);

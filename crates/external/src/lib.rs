@@ -1,11 +1,12 @@
 //! External operations: functions in Python and commands, run in processes beside the worker (hop 8 of a study).
 //!
 //! A [manifest](manifest) declares operations without running code. [`load`] gives each an [`Identity`] from its code and its
-//! environment, and implements the trait `Operation` by a [`Pool`] of processes. A task passes regions as sealed memory files. A
-//! crash, a hang or too much memory of a process fails its task only.
+//! environment, and implements the trait `Operation` by a [`Pool`] of processes. A task passes regions to Python as sealed memory
+//! files, and to a command as files of common formats. A crash, a hang or too much memory of a process fails its task only.
 //!
 //! The crate knows nothing of workers and studies.
 
+mod command;
 mod declared;
 mod described;
 mod environment;
@@ -13,7 +14,6 @@ mod error;
 mod failure;
 mod identity;
 mod intern;
-mod link;
 pub mod manifest;
 mod memory_file;
 mod output_tail;
@@ -49,7 +49,7 @@ impl std::fmt::Debug for ExternalOperation {
     }
 }
 
-/// Loads the operations of a manifest. Those in Python run in the environment that the manifest names, else in `python`, else in
+/// Loads the operations of a manifest: those in Python, then the commands. Those in Python run in the environment that the manifest names, else in `python`, else in
 /// that of the shell.
 ///
 /// # Errors
@@ -74,5 +74,9 @@ pub fn load(
                 .map(|(operation, identity)| ExternalOperation { operation: Arc::new(operation), identity }),
         );
     }
+    let commands = command::load(&manifest, pool)?.into_iter();
+    operations.extend(
+        commands.map(|(operation, identity)| ExternalOperation { operation: Arc::new(operation), identity }),
+    );
     Ok(operations)
 }

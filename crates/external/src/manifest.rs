@@ -3,10 +3,17 @@
 //! Reading a manifest runs no code of the package. Strings that operations return for the lifetime of the process are interned
 //! (`intern.rs`).
 
+mod command;
+mod file_format;
 mod memory_text;
 mod written;
 
+pub use command::CommandTemplate;
+pub(crate) use command::Piece;
+pub use file_format::FileFormat;
+
 use crate::intern::interned;
+use memory_text::MemoryText;
 use pleach_regions::ElementType;
 use pleach_workflow::{Accepts, Argument, Port, text};
 use std::collections::BTreeMap;
@@ -134,10 +141,7 @@ pub enum Program {
         setup: Option<String>,
     },
     /// A command, with placeholders of ports and arguments.
-    Command {
-        /// Program and arguments.
-        command: Vec<String>,
-    },
+    Command(CommandTemplate),
 }
 
 /// Reproducibility of results.
@@ -175,20 +179,6 @@ pub struct ExternalPort {
     pub is_volume: bool,
     /// Format of the file, for commands.
     pub format: Option<FileFormat>,
-}
-
-/// Format of a file that a command reads or writes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum FileFormat {
-    /// Image in PNG.
-    Png,
-    /// Image in TIFF.
-    Tiff,
-    /// Array of numpy.
-    Npy,
-    /// Table: a line of names and a line of numbers.
-    Csv,
 }
 
 /// An argument.
@@ -245,8 +235,8 @@ impl Reader<'_> {
     }
 
     fn operation(&self, at: &str, written: &WrittenOperation) -> Result<Declaration, ManifestError> {
-        let program = self.program(at, written)?;
-        let is_command = matches!(program, Program::Command { .. });
+        let python = self.python(at, written)?;
+        let is_command = python.is_none();
         let ports = |key: &str, ports: &[WrittenPort]| {
             let each = ports.iter().enumerate();
             each.map(|(index, port)| self.port(&format!("{at}.{key}[{index}]"), port, is_command))
@@ -264,24 +254,14 @@ impl Reader<'_> {
         let seed = (written.determinism == Determinism::Seeded).then_some("seed");
         self.names_differ(at, names.chain(written.constants.keys().map(String::as_str)).chain(seed))?;
         self.names_differ(at, inputs.iter().chain(&outputs).map(|port| port.port.name))?;
-        let number = |field: &str, value: f64| {
-            if value.is_finite() && value >= 0.0 {
-                return Ok(value);
+        let constants = self.constants(at, &written.constants)?;
+        let program = match python {
+            Some(program) => program,
+            None => {
+                let (inputs, outputs, arguments, constants) = (&inputs, &outputs, &arguments, &constants);
+                let interface = command::Interface { inputs, outputs, arguments, constants };
+                Program::Command(command::read(self, at, written, &interface)?)
             }
-            self.fail(&format!("{at}.{field}"), value, "a number of at least 0 is allowed")
-        };
-        let memory = |field: &str, value: &Option<memory_text::MemoryText>, default: u64| match value {
-            None => Ok(default),
-            Some(memory) => match memory.bytes() {
-                Some(bytes) => Ok(bytes),
-                None => {
-                    self.fail(&format!("{at}.memory.{field}"), memory, "a size as in \"200MB\" is allowed")
-                }
-            },
-        };
-        let limit = match &written.memory.limit {
-            None => None,
-            limit @ Some(_) => Some(memory("limit", limit, 0)?),
         };
         Ok(Declaration {
             name: interned(&written.name),
@@ -290,49 +270,62 @@ impl Reader<'_> {
             inputs,
             outputs,
             arguments,
-            constants: self.constants(at, &written.constants)?,
+            constants,
             files: self.files(at, &written.files)?,
             variables: written.env.clone(),
-            seconds: number("cost.seconds", written.cost.seconds.unwrap_or(0.0))?,
-            nanoseconds_a_pixel: number(
-                "cost.ns_a_pixel",
-                written.cost.ns_a_pixel.unwrap_or(NANOSECONDS_A_PIXEL),
+            seconds: self.cost(&format!("{at}.cost.seconds"), written.cost.seconds, 0.0)?,
+            nanoseconds_a_pixel: self.cost(
+                &format!("{at}.cost.ns_a_pixel"),
+                written.cost.ns_a_pixel,
+                NANOSECONDS_A_PIXEL,
             )?,
-            resident_bytes: memory("resident", &written.memory.resident, RESIDENT_BYTES)?,
+            resident_bytes: self
+                .memory(&format!("{at}.memory.resident"), written.memory.resident.as_ref())?
+                .unwrap_or(RESIDENT_BYTES),
             bytes_a_pixel: written.memory.bytes_a_pixel.unwrap_or(BYTES_A_PIXEL),
-            memory_limit: limit,
-            timeout: match written.timeout_seconds {
-                None => TIMEOUT,
-                Some(seconds) if seconds > 0.0 && seconds <= 1e6 => Duration::from_secs_f64(seconds),
-                Some(seconds) => {
-                    let field = format!("{at}.timeout_seconds");
-                    return self.fail(&field, seconds, "more than 0 and at most 1000000 s are allowed");
-                }
-            },
+            memory_limit: self.memory(&format!("{at}.memory.limit"), written.memory.limit.as_ref())?,
+            timeout: self.timeout(at, written.timeout_seconds)?,
             determinism: written.determinism,
             device: written.device,
             entry: entry(written),
         })
     }
 
-    fn program(&self, at: &str, written: &WrittenOperation) -> Result<Program, ManifestError> {
+    fn cost(&self, field: &str, value: Option<f64>, default: f64) -> Result<f64, ManifestError> {
+        match value.unwrap_or(default) {
+            value if value.is_finite() && value >= 0.0 => Ok(value),
+            value => self.fail(field, value, "a number of at least 0 is allowed"),
+        }
+    }
+
+    fn memory(&self, field: &str, memory: Option<&MemoryText>) -> Result<Option<u64>, ManifestError> {
+        let Some(memory) = memory else { return Ok(None) };
+        match memory.bytes() {
+            None => self.fail(field, memory, "a size as in \"200MB\" is allowed"),
+            bytes => Ok(bytes),
+        }
+    }
+
+    fn timeout(&self, at: &str, seconds: Option<f64>) -> Result<Duration, ManifestError> {
+        match seconds {
+            None => Ok(TIMEOUT),
+            Some(seconds) if seconds > 0.0 && seconds <= 1e6 => Ok(Duration::from_secs_f64(seconds)),
+            Some(seconds) => {
+                let field = format!("{at}.timeout_seconds");
+                self.fail(&field, seconds, "more than 0 and at most 1000000 s are allowed")
+            }
+        }
+    }
+
+    /// Returns the program of an operation in Python. `None` for a command.
+    fn python(&self, at: &str, written: &WrittenOperation) -> Result<Option<Program>, ManifestError> {
         let field = format!("{at}.name");
         if let Some(name) = written.name.strip_prefix("exec:") {
             if !is_identifier(name, "-.") {
-                return self.fail(
-                    &field,
-                    &written.name,
-                    "letters, digits, \"-\", \".\" and \"_\" are allowed",
-                );
+                let allowed = "letters, digits, \"-\", \".\" and \"_\" are allowed";
+                return self.fail(&field, &written.name, allowed);
             }
-            if written.command.is_empty() {
-                return self.fail(
-                    &format!("{at}.command"),
-                    "an empty list",
-                    "program and arguments are required",
-                );
-            }
-            return Ok(Program::Command { command: written.command.clone() });
+            return Ok(None);
         }
         let allowed = "python:MODULE.FUNCTION and exec:NAME are allowed";
         let Some(path) = written.name.strip_prefix("python:") else {
@@ -359,7 +352,7 @@ impl Reader<'_> {
         if !written.command.is_empty() {
             return self.fail(&format!("{at}.command"), "a list", "only exec: operations have a command");
         }
-        Ok(Program::Python { function, setup: written.setup.clone() })
+        Ok(Some(Program::Python { function, setup: written.setup.clone() }))
     }
 
     fn port(&self, at: &str, written: &WrittenPort, is_command: bool) -> Result<ExternalPort, ManifestError> {

@@ -2,7 +2,7 @@
 //!
 //! A process serves one [`Launch`]: the operations of a package with one setup. A task borrows an idle process or starts one, on
 //! the thread that runs the task, so that there are at most as many running processes as slots. Idle ones end after
-//! [`IDLE`].
+//! [`IDLE`]. A command is a process of one task, which the pool starts and repeats only.
 
 use crate::failure::Failure;
 use crate::process::{Limits, Process, SCRATCH};
@@ -101,24 +101,53 @@ impl Pool {
         on_gpu: bool,
         task: impl Fn(&mut Process, u64) -> TaskEnd<T>,
     ) -> Result<T, Failure> {
+        self.repeated(on_gpu, |is_first| {
+            let idle = if is_first { self.take(kind_of(launch)) } else { None };
+            self.run_once(launch, idle, &task)
+        })
+    }
+
+    /// Runs a task, and repeats it once if it dies, hangs or grows too much: after too much memory, while no other external task
+    /// runs. `once` gets whether it is the first attempt.
+    pub(crate) fn repeated<T>(
+        &self,
+        on_gpu: bool,
+        once: impl Fn(bool) -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
         let _gpu = on_gpu.then(|| self.gpu.lock());
         let first = {
             let _shared = self.alone.read();
-            self.run_once(launch, self.take(kind_of(launch)), &task)
+            once(true)
         };
         // The second attempt runs in a new process: idle ones may have been killed with the first.
         match first {
             Err(Failure::TooLarge { .. }) => {
                 let _alone = self.alone.write();
                 self.clear();
-                self.run_once(launch, None, &task)
+                once(false)
             }
             Err(failure) if failure.is_repeated() => {
                 let _shared = self.alone.read();
-                self.run_once(launch, None, &task)
+                once(false)
             }
             first => first,
         }
+    }
+
+    /// Starts a process on the pool's thread, which lives as long as the pool: processes die with the thread that has started
+    /// them.
+    pub(crate) fn started<T: Send + 'static>(
+        self: &Arc<Self>,
+        start: impl FnOnce() -> io::Result<T> + Send + 'static,
+    ) -> Result<T, Failure> {
+        let system = |text: String| Failure::System(format!("failed to start the process: {text}"));
+        let (answer, answered) = channel();
+        let starter = self.starter.get_or_init(|| starter(Arc::downgrade(self)));
+        // The receiver waits for the answer.
+        let job: Job = Box::new(move || drop(answer.send(start())));
+        starter.send(job).map_err(|error| system(error.to_string()))?;
+        let started = answered.recv().map_err(|error| system(error.to_string()))?;
+        started.map_err(|error| system(error.to_string()))
     }
 
     fn run_once<T>(
@@ -159,18 +188,19 @@ impl Pool {
     }
 
     fn start(self: &Arc<Self>, launch: &Arc<dyn Launch>) -> Result<Pooled, Failure> {
-        let system = |text: String| Failure::System(format!("failed to start the process: {text}"));
-        let (answer, answered) = channel();
-        let starter = self.starter.get_or_init(|| starter(Arc::downgrade(self)));
         let of_thread = Arc::clone(launch);
-        // The receiver waits for the answer.
-        let job: Job = Box::new(move || drop(answer.send(of_thread.start())));
-        starter.send(job).map_err(|error| system(error.to_string()))?;
-        let started = answered.recv().map_err(|error| system(error.to_string()))?;
-        let mut process = started.map_err(|error| system(error.to_string()))?;
+        let mut process = self.started(move || of_thread.start())?;
         launch.prepare(&mut process)?;
         let idle_bytes = process.resident_bytes().unwrap_or(0);
-        Ok(Pooled { process, tasks: 0, first_bytes: None, idle_bytes, idle_since: Instant::now() })
+        let launch = Arc::clone(launch);
+        Ok(Pooled {
+            process,
+            _launch: launch,
+            tasks: 0,
+            first_bytes: None,
+            idle_bytes,
+            idle_since: Instant::now(),
+        })
     }
 
     /// Ends processes that have been idle for long.
@@ -188,7 +218,7 @@ fn kind_of(launch: &Arc<dyn Launch>) -> usize {
     Arc::as_ptr(launch).cast::<()>() as usize
 }
 
-/// Starts the thread that starts processes, and returns its inbox. The thread lives as long as the pool: processes die with it.
+/// Starts the thread that starts processes, and returns its inbox.
 fn starter(pool: Weak<Pool>) -> Sender<Job> {
     let (jobs, inbox) = channel();
     let work = move || {

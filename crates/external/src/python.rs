@@ -14,6 +14,9 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+/// Setup and variables of a kind of process.
+type Kind<'a> = (Option<&'a str>, &'a BTreeMap<String, String>);
+
 /// A declaration with its function.
 struct Function<'a> {
     declaration: &'a Declaration,
@@ -35,9 +38,6 @@ impl Function<'_> {
 fn module_of(function: &str) -> &str {
     function.split(':').next().unwrap_or(function)
 }
-
-/// Functions that share processes: those of one setup and of equal variables. A process calls its setup once.
-type KindKey<'a> = (Option<&'a str>, &'a BTreeMap<String, String>);
 
 /// Loads the Python operations of a manifest.
 pub(crate) fn load(
@@ -63,7 +63,8 @@ pub(crate) fn load(
             });
         }
     }
-    let mut kinds: BTreeMap<KindKey<'_>, Vec<&Function<'_>>> = BTreeMap::new();
+    // One kind of process for each setup and its variables: a process calls its setup once.
+    let mut kinds: BTreeMap<Kind<'_>, Vec<&Function<'_>>> = BTreeMap::new();
     for function in &functions {
         kinds.entry((function.setup, &function.declaration.variables)).or_default().push(function);
     }

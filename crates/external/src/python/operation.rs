@@ -13,15 +13,7 @@ use pleach_workflow::{Argument, Meter, Operation, OperationError, Port, Value};
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
 use tracing::{info, warn};
-
-/// 256 MB: least memory that a task may use beyond an idle process without an explicit limit. Estimates of small tiles would
-/// kill tasks that load a library.
-const LEAST_LIMIT: u64 = 256_000_000;
-
-/// Ratio of the memory limit to the estimate, without an explicit limit.
-const LIMIT_RATIO: u64 = 2;
 
 /// Number of the next task.
 static TASKS: AtomicU64 = AtomicU64::new(0);
@@ -34,8 +26,6 @@ pub(crate) struct PythonOperation {
     index: usize,
     is_seeded: bool,
     on_gpu: bool,
-    timeout: Duration,
-    memory_limit: Option<u64>,
     launch: Arc<dyn Launch>,
     pool: Arc<Pool>,
 }
@@ -56,8 +46,6 @@ impl PythonOperation {
             index,
             is_seeded: declaration.determinism == Determinism::Seeded,
             on_gpu: declaration.device == Device::Gpu,
-            timeout: declaration.timeout,
-            memory_limit: declaration.memory_limit,
             launch: Arc::clone(launch),
             pool: Arc::clone(pool),
         }
@@ -77,11 +65,8 @@ impl PythonOperation {
         let number = TASKS.fetch_add(1, Ordering::Relaxed);
         let request =
             Request::Run { task: number, operation: self.index, arguments: numbers, shapes: &shapes, seed };
-        let estimate = self.declared.memory_bytes(pixels(inputs));
         let task = |process: &mut Process, idle_bytes: u64| {
-            let beyond = (LIMIT_RATIO * estimate).max(LEAST_LIMIT);
-            let bytes = self.memory_limit.unwrap_or(idle_bytes.saturating_add(beyond));
-            self.run_in(process, (number, &request), &files, Limits { timeout: self.timeout, bytes })
+            self.run_in(process, (number, &request), &files, self.declared.limits(inputs, idle_bytes))
         };
         self.pool
             .run(&self.launch, self.on_gpu, task)
@@ -152,15 +137,6 @@ fn warn_of_thread(name: &str, is_reusable: bool) {
     if !is_reusable {
         warn!(operation = name, "{name} has left a thread behind; its process is replaced");
     }
-}
-
-/// Returns the pixels of the largest input.
-fn pixels(inputs: &[&DataRegion]) -> u64 {
-    let of = |input: &&DataRegion| match &*input.shape() {
-        [height, width, ..] => height.saturating_mul(*width),
-        _ => 0,
-    };
-    inputs.iter().map(of).max().unwrap_or(0)
 }
 
 impl Operation for PythonOperation {

@@ -1,0 +1,223 @@
+//! An operation that is a command.
+//!
+//! The program dies with pleach if the system has util-linux's `setpriv`, which sets `PR_SET_PDEATHSIG` before it starts the
+//! program. Without it, a program whose pleach is killed runs to its end.
+
+use super::format;
+use super::sources::Sources;
+use crate::declared::Declared;
+use crate::failure::Failure;
+use crate::identity::Identity;
+use crate::manifest::{
+    CommandTemplate, Declaration, Device, ExternalArgument, ExternalPort, FileFormat, Piece,
+};
+use crate::pool::Pool;
+use crate::process::{Limits, ProcessGroup, SCRATCH, worded};
+use pleach_files::scratch::Scratch;
+use pleach_regions::DataRegion;
+use pleach_workflow::{Argument, Meter, Operation, OperationError, Port, Value};
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::{Arc, LazyLock};
+use tracing::{info, warn};
+
+/// A command.
+#[derive(Debug)]
+pub(crate) struct CommandOperation {
+    declared: Declared,
+    inputs: Vec<(ExternalPort, FileFormat)>,
+    outputs: Vec<(ExternalPort, FileFormat)>,
+    arguments: Vec<ExternalArgument>,
+    words: Vec<Vec<Piece>>,
+    variables: BTreeMap<String, String>,
+    /// Bytes of the program apart from pixels. Each task starts one.
+    resident_bytes: u64,
+    on_gpu: bool,
+    sources: Sources,
+    pool: Arc<Pool>,
+}
+
+impl CommandOperation {
+    pub(super) fn new(
+        declaration: &Declaration,
+        template: &CommandTemplate,
+        sources: Sources,
+        variables: BTreeMap<String, String>,
+        identity: &Identity,
+        pool: &Arc<Pool>,
+    ) -> Self {
+        let ports = |ports: &[ExternalPort], formats: &[FileFormat]| {
+            ports.iter().cloned().zip(formats.iter().copied()).collect()
+        };
+        Self {
+            declared: Declared::new(declaration, identity),
+            inputs: ports(&declaration.inputs, &template.input_formats),
+            outputs: ports(&declaration.outputs, &template.output_formats),
+            arguments: declaration.arguments.clone(),
+            words: template.words.clone(),
+            variables,
+            resident_bytes: declaration.resident_bytes,
+            on_gpu: declaration.device == Device::Gpu,
+            sources,
+            pool: Arc::clone(pool),
+        }
+    }
+
+    fn run_once(
+        &self,
+        inputs: &[&DataRegion],
+        arguments: &[Value],
+        limits: Limits,
+    ) -> Result<Vec<DataRegion>, Failure> {
+        let system = |error| Failure::System(format!("failed to create the working folder: {error}"));
+        let folder = Scratch::create(&std::env::temp_dir(), SCRATCH).map_err(system)?;
+        for ((port, format), region) in self.inputs.iter().zip(inputs) {
+            format::write(port, *format, region, &folder.path().join(format::file_name(port, *format)))?;
+        }
+        self.sources.link_files(folder.path())?;
+        let command = self.command(folder.path(), arguments);
+        let mut group = self.pool.started(move || ProcessGroup::start(command, Stdio::null(), folder))?;
+        let status = group.finish(limits);
+        let output = group.output().last();
+        let name = self.declared.plain_name();
+        if !output.is_empty() {
+            info!(operation = name, "output of {name}: {}", output.trim_end());
+        }
+        // Whatever the result: another version of the program or of a file may have run.
+        self.sources.check()?;
+        let status = status?;
+        match status.code() {
+            Some(0) => {}
+            Some(_) => return Err(Failure::Unsuccessful { how: worded(status), output }),
+            None => return Err(Failure::Died { how: worded(status), output }),
+        }
+        let size_px = format::size_px(inputs);
+        let outputs = self.outputs.iter().map(|(port, format)| {
+            let file = group.folder().join(format::file_name(port, *format));
+            format::read(port, *format, &file, size_px, limits.bytes)
+        });
+        outputs.collect()
+    }
+
+    fn command(&self, folder: &Path, arguments: &[Value]) -> Command {
+        let words = self.words.iter().map(|word| self.word(word, folder, arguments));
+        let mut command = match &*SETPRIV {
+            Some(setpriv) => {
+                let mut command = Command::new(setpriv);
+                command.args(DIE_WITH_PARENT).arg(self.sources.program());
+                command
+            }
+            None => Command::new(self.sources.program()),
+        };
+        command.args(words).env_clear().envs(&self.variables);
+        command
+    }
+
+    fn word(&self, pieces: &[Piece], folder: &Path, arguments: &[Value]) -> OsString {
+        let path = |(port, format): &(ExternalPort, FileFormat)| {
+            folder.join(format::file_name(port, *format)).into_os_string()
+        };
+        let mut word = OsString::new();
+        for piece in pieces {
+            word.push(match piece {
+                Piece::Text(text) => OsString::from(text),
+                Piece::Input(place) => path(&self.inputs[*place]),
+                Piece::Output(place) => path(&self.outputs[*place]),
+                Piece::Argument(place) => text(&self.arguments[*place], &arguments[*place]).into(),
+                Piece::Folder => folder.as_os_str().to_owned(),
+                Piece::Seed => self.declared.seed(arguments).to_string().into(),
+            });
+        }
+        word
+    }
+}
+
+/// Returns the text of a choice, or the number.
+fn text(argument: &ExternalArgument, value: &Value) -> String {
+    let choice = match value {
+        Value::Integer(number) => argument.choices.get(number).cloned(),
+        Value::Real(_) => None,
+    };
+    choice.unwrap_or_else(|| value.to_string())
+}
+
+/// Arguments of `setpriv`: the kernel kills the program when the thread that has started it ends.
+const DIE_WITH_PARENT: [&str; 3] = ["--pdeathsig", "KILL", "--"];
+
+/// The program that sets `PR_SET_PDEATHSIG`. `None` if it is missing, or too old for the option.
+static SETPRIV: LazyLock<Option<&'static str>> = LazyLock::new(|| {
+    let mut probe = Command::new("setpriv");
+    probe.args(DIE_WITH_PARENT).arg("true");
+    let probed = probe.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status();
+    if probed.is_ok_and(|status| status.success()) {
+        return Some("setpriv");
+    }
+    warn!("setpriv --pdeathsig is missing (util-linux 2.33); commands outlive a killed pleach");
+    None
+});
+
+impl Operation for CommandOperation {
+    fn name(&self) -> &'static str {
+        self.declared.name()
+    }
+
+    fn version(&self) -> u32 {
+        self.declared.version()
+    }
+
+    fn arguments(&self) -> &[Argument] {
+        self.declared.arguments()
+    }
+
+    fn inputs(&self) -> &[Port] {
+        self.declared.inputs()
+    }
+
+    fn outputs(&self) -> &[Port] {
+        self.declared.outputs()
+    }
+
+    fn cost_seconds(&self, pixels: u64) -> f64 {
+        self.declared.cost_seconds(pixels)
+    }
+
+    fn memory_bytes(&self, pixels: u64) -> u64 {
+        self.declared.memory_bytes(pixels).saturating_add(self.resident_bytes)
+    }
+
+    fn is_deterministic(&self) -> bool {
+        self.declared.is_deterministic()
+    }
+
+    fn components(&self) -> &[(String, String)] {
+        self.declared.components()
+    }
+
+    fn run(&self, inputs: &[&DataRegion], arguments: &[Value]) -> Result<Vec<DataRegion>, OperationError> {
+        self.declared.check(inputs, arguments)?;
+        let limits = self.declared.limits(inputs, self.resident_bytes);
+        let once = |_| {
+            let result = self.run_once(inputs, arguments, limits);
+            if let Err(failure) = &result {
+                let name = self.declared.plain_name();
+                warn!(operation = name, "{name}: {failure}");
+            }
+            result
+        };
+        self.pool
+            .repeated(self.on_gpu, once)
+            .map_err(|failure| OperationError::External { cause: Box::new(failure) })
+    }
+
+    /// Memory of the program is sampled for its limit only. This process, which `meter` would measure, has a small part.
+    fn run_metered(
+        &self,
+        inputs: &[&DataRegion],
+        arguments: &[Value],
+        _: Meter,
+    ) -> (Result<Vec<DataRegion>, OperationError>, Option<u64>) {
+        (self.run(inputs, arguments), None)
+    }
+}

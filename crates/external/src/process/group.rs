@@ -1,0 +1,208 @@
+//! A program with its children: its output, its memory, and its end.
+//!
+//! The program leads a process group of its own, which is killed as a whole. A child that leaves the group survives. The
+//! leader is reaped after the kill, so that its number still is that of the group.
+
+use crate::failure::Failure;
+use crate::output_tail::OutputTail;
+use crate::process::{Limits, MEMORY_INTERVAL};
+use pleach_files::scratch::Scratch;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+/// Ratio of the interval between measurements to the duration of one: measuring takes at most 5 % of a core.
+const MEASUREMENT_RATIO: u32 = 20;
+
+/// A running program. Dropping it kills the group.
+#[derive(Debug)]
+pub(crate) struct ProcessGroup {
+    child: Child,
+    leader: Pid,
+    /// Readable once the leader has ended.
+    end: OwnedFd,
+    /// Status of the reaped leader.
+    status: Option<ExitStatus>,
+    output: OutputTail,
+    /// The working folder, removed after the end.
+    folder: Scratch,
+}
+
+impl ProcessGroup {
+    /// Starts a program in a working folder. Call it on a thread that lives as long as the program may.
+    pub(crate) fn start(mut command: Command, stdin: Stdio, folder: Scratch) -> io::Result<Self> {
+        let (reader, writer) = io::pipe()?;
+        let output = OutputTail::read(reader)?;
+        command.current_dir(folder.path()).env("TMPDIR", folder.path());
+        command.stdin(stdin).stdout(Stdio::from(writer.try_clone()?)).stderr(Stdio::from(writer));
+        let mut child = command.process_group(0).spawn()?;
+        // Closes this process's copies of the child's ends: their end is how both sides notice the other's death.
+        drop(command);
+        let leader = Pid::from_child(&child);
+        match pidfd_open(leader, PidfdFlags::empty()) {
+            Ok(end) => Ok(Self { child, leader, end, status: None, output, folder }),
+            Err(error) => {
+                let _ = kill_process_group(leader, Signal::KILL);
+                let _ = child.wait();
+                Err(error.into())
+            }
+        }
+    }
+
+    /// Returns the number of the leader.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Returns the working folder.
+    pub(crate) fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// Returns the output.
+    pub(crate) fn output(&self) -> &OutputTail {
+        &self.output
+    }
+
+    /// Returns the resident bytes of the leader. `None` if it has ended.
+    pub(crate) fn leader_bytes(&self) -> Option<u64> {
+        resident_bytes(self.id())
+    }
+
+    /// Returns the resident bytes of all processes of the group. Pages that several of them share count several times.
+    fn bytes(&self) -> u64 {
+        let numbers = std::fs::read_dir("/proc").into_iter().flatten();
+        let numbers = numbers.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<u32>().ok());
+        let members = numbers.filter(|number| group_of(*number) == Some(self.leader.as_raw_pid()));
+        members.filter_map(resident_bytes).sum()
+    }
+
+    /// Waits until the leader has ended. Returns `false` after `timeout`.
+    pub(crate) fn wait(&self, timeout: Duration) -> io::Result<bool> {
+        let timeout = Timespec {
+            tv_sec: timeout.as_secs().try_into().unwrap_or(i64::MAX),
+            tv_nsec: timeout.subsec_nanos().into(),
+        };
+        match poll(&mut [PollFd::new(&self.end, PollFlags::IN)], Some(&timeout)) {
+            Ok(ready) => Ok(ready > 0),
+            Err(rustix::io::Errno::INTR) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Waits for the end of the program within the limits, and kills the rest of its group.
+    pub(crate) fn finish(&mut self, limits: Limits) -> Result<ExitStatus, Failure> {
+        let ended = self.wait_within(limits);
+        let status = self.kill();
+        ended?;
+        status.ok_or_else(|| Failure::System("failed to wait for the process".to_owned()))
+    }
+
+    fn wait_within(&self, limits: Limits) -> Result<(), Failure> {
+        let start = Instant::now();
+        let mut interval = MEMORY_INTERVAL;
+        loop {
+            let left = limits.timeout.saturating_sub(start.elapsed());
+            let waited = self.wait(left.min(interval));
+            if waited.map_err(|error| Failure::System(format!("failed to wait for the process: {error}")))? {
+                return Ok(());
+            }
+            if left.is_zero() {
+                return Err(Failure::TooLong { limit: limits.timeout });
+            }
+            let measured = Instant::now();
+            let bytes = self.bytes();
+            if bytes > limits.bytes {
+                return Err(Failure::TooLarge { bytes, limit: limits.bytes });
+            }
+            interval = MEMORY_INTERVAL.max(measured.elapsed() * MEASUREMENT_RATIO);
+        }
+    }
+
+    /// Kills the group, and waits for the end of its leader. Returns the leader's status.
+    pub(crate) fn kill(&mut self) -> Option<ExitStatus> {
+        if self.status.is_none() {
+            // The group is gone if all its processes have ended.
+            let _ = kill_process_group(self.leader, Signal::KILL);
+            self.status = self.child.wait().ok();
+        }
+        self.status
+    }
+}
+
+impl Drop for ProcessGroup {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+fn resident_bytes(process: u32) -> Option<u64> {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status")).ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    line.trim().strip_suffix(" kB")?.parse::<u64>().ok()?.checked_mul(1024)
+}
+
+fn group_of(process: u32) -> Option<i32> {
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+    // The name may have any character. State, parent and group follow its last parenthesis.
+    stat.rsplit_once(')')?.1.split_whitespace().nth(2)?.parse().ok()
+}
+
+/// Words the end of a process.
+pub(crate) fn worded(status: ExitStatus) -> String {
+    match (status.code(), status.signal()) {
+        (Some(code), _) => format!("status {code}"),
+        (None, Some(signal)) => format!("signal {signal}{}", name(signal)),
+        (None, None) => status.to_string(),
+    }
+}
+
+fn name(signal: i32) -> &'static str {
+    match signal {
+        4 => " (SIGILL)",
+        6 => " (SIGABRT)",
+        7 => " (SIGBUS)",
+        8 => " (SIGFPE)",
+        9 => " (SIGKILL)",
+        11 => " (SIGSEGV)",
+        15 => " (SIGTERM)",
+        _ => "",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn started(script: &str) -> ProcessGroup {
+        let folder = Scratch::create(&std::env::temp_dir(), "pleach-group-test").unwrap();
+        let mut command = Command::new("sh");
+        command.args(["-c", script]);
+        ProcessGroup::start(command, Stdio::null(), folder).unwrap()
+    }
+
+    const AMPLE: Limits = Limits { timeout: Duration::from_mins(1), bytes: u64::MAX };
+
+    #[test]
+    fn memory_of_children_counts() {
+        let group = started("sleep 1000 & sleep 1000");
+        let deadline = Instant::now() + Duration::from_secs(10);
+        while group.bytes() <= group.leader_bytes().unwrap_or(u64::MAX) {
+            assert!(Instant::now() < deadline, "{} bytes", group.bytes());
+            std::thread::yield_now();
+        }
+    }
+
+    #[test]
+    fn status_is_that_of_the_leader() {
+        let status = started("exit 3").finish(AMPLE).unwrap();
+        assert_eq!(worded(status), "status 3");
+        let status = started("kill -9 $$").finish(AMPLE).unwrap();
+        assert_eq!(worded(status), "signal 9 (SIGKILL)");
+    }
+}
