@@ -2,6 +2,8 @@
 //!
 //! Programs are scripts of `sh` that the manifest lists as files, and one program in C, which grows.
 
+#![expect(clippy::unwrap_used, reason = "clippy exempts tests, not the functions they call")]
+
 #[path = "commands/formats.rs"]
 mod formats;
 #[path = "commands/limits.rs"]

@@ -27,7 +27,7 @@ const HOG: &str = "#include <stdlib.h>\n#include <string.h>\n#include <unistd.h>
 fn growing_command_is_killed_and_repeated_once() {
     let folder = tempfile::tempdir().unwrap();
     let runs = folder.path().join("runs");
-    let rest = format!("{SCALAR_OUT}\nmemory = {{ limit = \"100MB\" }}");
+    let rest = format!("{SCALAR_OUT}\nmemory = {{ limit = \"100MB\" }}\ntimeout_seconds = 30");
     // The program is a child of the script: the limit is that of the group.
     let program = folder.path().join("hog");
     let script = "echo $$ >> $2; $3; exit 1";
