@@ -53,7 +53,7 @@ impl Command {
             Self::Analyze(args) => OperationSource::Study(&args.problem, args.python.path()),
             Self::Submit(args) => OperationSource::Study(&args.study, args.python.path()),
             Self::Workflow(
-                WorkflowCommand::Check { file, python } | WorkflowCommand::Show { file, python, .. },
+                WorkflowCommand::Check { file, python, .. } | WorkflowCommand::Show { file, python, .. },
             ) => OperationSource::Workflow(file, python.path()),
             Self::Manager(args) => {
                 OperationSource::Manifests(&args.operations.operations, args.operations.python.path())

@@ -1,9 +1,11 @@
 //! Grammar of `pleach plan`.
 
+pub(super) mod options;
+
 use super::operations::PythonArgs;
-use super::plan_options::{BucketArgs, ScopesArg, StrategiesArg};
 use super::{at_least_one, picture_file};
 use clap::Args;
+use options::{BucketArgs, ScopesArg, StrategiesArg};
 use pleach_planner::memory_size::MemorySize;
 use std::num::NonZeroU32;
 use std::path::PathBuf;

@@ -16,7 +16,6 @@ mod identity;
 mod intern;
 pub mod manifest;
 mod memory_file;
-mod output_tail;
 mod packet;
 mod pool;
 mod process;

@@ -5,6 +5,7 @@
 
 mod group;
 mod link;
+mod output_tail;
 
 pub(crate) use group::{ProcessGroup, worded};
 

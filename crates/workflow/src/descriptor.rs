@@ -3,6 +3,7 @@
 //! The module `validate` turns these into a checked [`Workflow`](crate::Workflow).
 
 mod flow;
+pub(crate) mod manifests;
 
 use crate::error::{DescriptorError, Problem};
 use crate::text;

@@ -9,7 +9,6 @@ mod distribution;
 mod domain_error;
 mod error;
 mod joined_responses;
-mod manifests;
 mod operation;
 mod parameter;
 mod study;
@@ -20,11 +19,11 @@ mod value;
 mod workflow;
 
 pub use descriptor::TierKind;
+pub use descriptor::manifests::{manifests_of_study, manifests_of_workflow};
 pub use distribution::Distribution;
 pub use domain_error::DomainError;
 pub use error::{DescriptorError, Problem};
 pub use joined_responses::JOIN;
-pub use manifests::{manifests_of_study, manifests_of_workflow};
 pub use operation::{Accepts, Argument, Meter, Operation, OperationError, Port, Registry, plain_name};
 pub use parameter::{Domain, Parameter};
 pub use study::{

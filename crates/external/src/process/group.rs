@@ -4,7 +4,7 @@
 //! leader is reaped after the kill, so that its number still is that of the group.
 
 use crate::failure::Failure;
-use crate::output_tail::OutputTail;
+use super::output_tail::OutputTail;
 use crate::process::{Limits, MEMORY_INTERVAL};
 use pleach_files::scratch::Scratch;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};

@@ -1,6 +1,6 @@
 //! Planning options on the command line: strategy, reuse scope, limits of buckets, order of tasks.
 
-use super::at_least_one;
+use crate::cli::at_least_one;
 use clap::{Args, ValueEnum};
 use pleach_dispatch::plan::ReuseScope;
 use pleach_planner::{BucketLimitOptions, PlanOptions, StrategyName};
