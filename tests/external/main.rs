@@ -18,6 +18,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Returns the environment that `scripts/install-python` installs. `None`, with a line that names the test, if it cannot.
+#[expect(clippy::print_stdout, reason = "a test that does not run prints it")]
 fn environment(test: &str) -> Option<PathBuf> {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts/install-python");
     let output = Command::new(script).output().expect("the script runs");

@@ -3,8 +3,8 @@
 //! The program leads a process group of its own, which is killed as a whole. A child that leaves the group survives. The
 //! leader is reaped after the kill, so that its number still is that of the group.
 
-use crate::failure::Failure;
 use super::output_tail::OutputTail;
+use crate::failure::Failure;
 use crate::process::{Limits, MEMORY_INTERVAL};
 use pleach_files::scratch::Scratch;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
