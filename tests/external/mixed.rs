@@ -1,77 +1,38 @@
-//! A workflow with operations in Rust and in Python: task t4 of the nuclei application by scipy.
+//! A workflow with operations in Rust, in Python and in C: `examples/mixed`, task t4 of the nuclei application in two parts.
 
-use crate::environment;
-use crate::runs::{number, responses, run};
+use crate::runs::{responses, run};
 use crate::study::Study;
+use crate::{copy, environment};
 use std::fs;
 use std::path::Path;
-
-const MODULE: &str = r#"
-import numpy as np
-from scipy import ndimage
-
-
-def candidate_area(mask, minSize, maxSize):
-    """Keeps the 8-connected components of an area from minSize up to but not including maxSize."""
-    labels, count = ndimage.label(mask, structure=np.ones((3, 3)))
-    areas = np.bincount(labels.ravel(), minlength=count + 1)
-    kept = (areas >= minSize) & (areas < maxSize)
-    kept[0] = False
-    return kept[labels]
-"#;
-
-const MANIFEST: &str = r#"
-[package]
-requires = ["scipy"]
-[[operation]]
-name = "python:area.candidate_area"
-version = 1
-inputs = [{ name = "bw1", type = "mask" }]
-outputs = [{ name = "bw1_t", type = "mask" }]
-arguments = [
-  { name = "minSize", type = "integer", low = 0, high = 1000000 },
-  { name = "maxSize", type = "integer", low = 0, high = 1000000 },
-]
-"#;
+use std::process::Command;
 
 #[test]
-fn task_in_python_gives_the_responses_of_the_one_in_rust() {
-    let Some(python) = environment("task_in_python_gives_the_responses_of_the_one_in_rust") else { return };
+fn operations_in_three_languages_give_the_responses_of_the_application() {
+    let test = "operations_in_three_languages_give_the_responses_of_the_application";
+    let Some(python) = environment(test) else { return };
     let study = Study::of_tissue(128);
-    let descriptors = Path::new(env!("CARGO_MANIFEST_DIR")).join("crates/pathology/descriptors/nuclei");
-    for entry in fs::read_dir(descriptors).expect("descriptors").map(|entry| entry.expect("an entry")) {
-        let text = fs::read_to_string(entry.path()).expect("a descriptor");
-        let text = text.replace("nuclei.candidate-area", "python:area.candidate_area");
-        let text = text.replacen("\"inputs\"", "\"operations\": [\"pleach.toml\"],\n  \"inputs\"", {
-            usize::from(entry.file_name() == "workflow.json")
-        });
-        study.write(&format!("mixed/{}", entry.file_name().to_str().expect("UTF-8")), text);
-    }
-    study.write("mixed/area.py", MODULE);
-    study.write("mixed/pleach.toml", MANIFEST);
-    let rust = run(&study, "rust", &["--workers", "2"]);
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    fs::create_dir(study.path("mixed")).expect("a folder");
+    copy(&root.join("examples/mixed"), &study.path("mixed"));
+    let workflow = fs::read_to_string(study.path("mixed/workflow.json")).expect("a workflow");
+    let absolute = workflow.replace("../../crates", root.join("crates").to_str().expect("UTF-8"));
+    study.write("mixed/workflow.json", absolute);
+    let mut compiler = Command::new("cc");
+    let compiled = compiler.args(["-O2", "-o", "area", "area.c"]).current_dir(study.path("mixed")).status();
+    assert!(compiled.is_ok_and(|status| status.success()));
+
+    run(&study, "application", &["--workers", "2"]);
     study.edit(&[("workflow = \"nuclei\"", "workflow = \"mixed/workflow.json\"")]);
     for workers in ["1", "4"] {
-        let out = format!("python-{workers}");
+        let out = format!("mixed-{workers}");
         let python = ["--python", python.to_str().expect("UTF-8"), "--workers", workers];
-        let mixed = run(&study, &out, &python);
-        assert_eq!(responses(&study, &out), responses(&study, "rust"), "{workers} workers");
-        let all = |record| {
-            [
-                "/tasks_executed",
-                "/tasks_reused/stage",
-                "/tasks_reused/tree",
-                "/tasks_reused/dataflow",
-                "/tasks_reused/value",
-            ]
-            .iter()
-            .map(|pointer| number(record, pointer))
-            .sum::<u64>()
-        };
-        assert_eq!(all(&mixed), all(&rust));
-        let operations = mixed["operations"].as_array().expect("a list");
-        let t4 =
-            operations.iter().find(|of| of["name"] == "python:area.candidate_area").expect("t4 in Python");
-        assert!(t4["runs"].as_u64() > Some(0), "{t4}");
+        let record = run(&study, &out, &python);
+        assert_eq!(responses(&study, &out), responses(&study, "application"), "{workers} workers");
+        let operations = record["operations"].as_array().expect("a list");
+        for name in ["python:area.minimum_area", "exec:maximum-area"] {
+            let operation = operations.iter().find(|of| of["name"] == name).expect("an operation of the manifest");
+            assert!(operation["runs"].as_u64() > Some(10), "{operation}");
+        }
     }
 }
