@@ -198,7 +198,7 @@ fn other_shells_accept_their_completions() {
 fn every_command_has_a_manual_page() {
     let folder = tempfile::tempdir().expect("a folder");
     let said = pleach(folder.path(), &["man", "--out", "a/man1"]).done();
-    assert_eq!(said, "41 manual pages in a/man1\n");
+    assert_eq!(said, "42 manual pages in a/man1\n");
     let names: BTreeSet<String> = fs::read_dir(folder.path().join("a/man1"))
         .expect("a folder")
         .map(|entry| entry.expect("an entry").file_name().into_string().expect("UTF-8"))
@@ -220,8 +220,22 @@ fn every_command_has_a_manual_page() {
             assert!(text.contains(part), "{command}: {part} is missing\n{text}");
         }
         let speaks = [
-            "explain", "submit", "status", "watch", "results", "cancel", "forget", "drain", "manager",
+            "explain",
+            "submit",
+            "status",
+            "watch",
+            "results",
+            "cancel",
+            "forget",
+            "drain",
+            "manager",
             "worker",
+            "run",
+            "plan",
+            "sample",
+            "analyze",
+            "workflow check",
+            "workflow show",
         ];
         assert_eq!(text.contains(".SH \"ENVIRONMENT\""), speaks.contains(&command), "{command}: {text}");
         let path = path.to_str().expect("UTF-8");

@@ -31,7 +31,8 @@ fn operations_in_three_languages_give_the_responses_of_the_application() {
         assert_eq!(responses(&study, &out), responses(&study, "application"), "{workers} workers");
         let operations = record["operations"].as_array().expect("a list");
         for name in ["python:area.minimum_area", "exec:maximum-area"] {
-            let operation = operations.iter().find(|of| of["name"] == name).expect("an operation of the manifest");
+            let operation =
+                operations.iter().find(|of| of["name"] == name).expect("an operation of the manifest");
             assert!(operation["runs"].as_u64() > Some(10), "{operation}");
         }
     }

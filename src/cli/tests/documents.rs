@@ -225,8 +225,14 @@ fn manual_lists_environment_variables() {
         let found = grammar.find_subcommand(command).expect("a command");
         manual::variables(found).into_iter().map(|(variable, _)| variable).collect()
     };
+    let node = vec!["PLEACH_PYTHON".to_owned(), "PLEACH_LOG".to_owned()];
     for command in CLIENTS {
-        assert_eq!(of(command), ["PLEACH_MANAGER", "PLEACH_CERTS", "PLEACH_TOKEN"], "{command}");
+        let mut expected = vec!["PLEACH_MANAGER", "PLEACH_CERTS", "PLEACH_TOKEN"];
+        if command == "submit" {
+            expected.insert(0, "PLEACH_PYTHON");
+        }
+        assert_eq!(of(command), expected, "{command}");
     }
-    assert_eq!((of("manager"), of("worker")), (vec!["PLEACH_LOG".to_owned()], vec!["PLEACH_LOG".to_owned()]));
+    assert_eq!(of("run"), ["PLEACH_PYTHON"]);
+    assert_eq!((of("manager"), of("worker")), (node.clone(), node));
 }
