@@ -5,6 +5,7 @@
 mod pleach;
 #[path = "../support/results.rs"]
 mod results;
+#[expect(dead_code, reason = "other tests read numbers")]
 #[path = "../support/runs.rs"]
 mod runs;
 #[path = "../support/study.rs"]
