@@ -1,6 +1,6 @@
 //! External operations: functions in Python and commands, run in processes beside the worker (hop 8 of a study).
 //!
-//! A [manifest](manifest) declares operations without running code. [`load`] gives each an [`Identity`] from its code and its
+//! A [`manifest`] declares operations without running code. [`load`] gives each an [`Identity`] from its code and its
 //! environment, and implements the trait `Operation` by a [`Pool`] of processes. A task passes regions to Python as sealed memory
 //! files, and to a command as files of common formats. A crash, a hang or too much memory of a process fails its task only.
 //!
