@@ -201,7 +201,7 @@ fn workflow_file_of_wrong_structure_is_refused() {
     );
     refused(
         |f| f.workflow()["author"] = json!("me"),
-        "workflow.json#/author: unknown key `author`, expected one of `workflow`, `description`, `inputs`, `reference`, `stages`, `response`",
+        "workflow.json#/author: unknown key `author`, expected one of `workflow`, `description`, `inputs`, `reference`, `stages`, `response`, `operations`",
     );
     refused(
         |f| *f.workflow() = json!("nuclei"),
