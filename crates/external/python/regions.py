@@ -72,7 +72,7 @@ def opened(port, shape, data):
     reader = Reader(data)
     if family == "array":
         values = numbers(data, KINDS[kind]).reshape(shape)
-        return values[..., 0] if shape[-1] == 1 and not port.get("keeps_channel") else values
+        return values[..., 0] if shape[-1] == 1 else values
     if family == "ragged":
         ends = reader.take(shape[0], "u8")
         return ends, reader.take(shape[1], KINDS[kind])

@@ -1,6 +1,6 @@
 //! Errors of loading operations.
 
-use crate::manifest::ManifestError;
+use pleach_workflow::toml_fields::FieldError;
 use std::path::PathBuf;
 use thiserror::Error;
 
@@ -12,7 +12,7 @@ const OLDEST: &str = "3.10";
 pub enum ExternalError {
     /// The manifest is invalid.
     #[error(transparent)]
-    Manifest(#[from] ManifestError),
+    Manifest(#[from] FieldError),
     /// No interpreter.
     #[error(
         "{}: no Python here; the folder of a virtual environment or an interpreter is allowed (--python)",

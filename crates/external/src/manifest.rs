@@ -15,11 +15,11 @@ pub use file_format::FileFormat;
 use crate::intern::interned;
 use memory_text::MemoryText;
 use pleach_regions::ElementType;
+use pleach_workflow::toml_fields::{FieldError, FieldProblem};
 use pleach_workflow::{Accepts, Argument, Port, text};
 use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
-use thiserror::Error;
 use written::{WrittenArgument, WrittenManifest, WrittenOperation, WrittenPort};
 
 /// Name of the manifest in a package.
@@ -36,43 +36,6 @@ const BYTES_A_PIXEL: u64 = 64;
 
 /// Estimated nanoseconds a pixel of an operation without `cost`: several passes of numpy over the image.
 const NANOSECONDS_A_PIXEL: f64 = 50.0;
-
-/// A mistake in a manifest.
-#[derive(Debug, Error)]
-pub enum ManifestError {
-    /// The file cannot be read.
-    #[error("{}: failed to read: {cause}", file.display())]
-    Unreadable {
-        /// The file.
-        file: PathBuf,
-        /// The system's error.
-        cause: std::io::Error,
-    },
-    /// The file is not TOML, or has an unknown key or a value of another type.
-    #[error("{}:{line}:{column}: {message}", file.display())]
-    Malformed {
-        /// The file.
-        file: PathBuf,
-        /// Line, from 1.
-        line: usize,
-        /// Column, from 1.
-        column: usize,
-        /// The parser's message, with the allowed keys or type.
-        message: String,
-    },
-    /// A value is not allowed.
-    #[error("{}: {field}: {value} is not allowed; {allowed}", file.display())]
-    Value {
-        /// The file.
-        file: PathBuf,
-        /// Path of the field.
-        field: String,
-        /// The value.
-        value: String,
-        /// The allowed values.
-        allowed: String,
-    },
-}
 
 /// A checked manifest.
 #[derive(Clone, Debug)]
@@ -194,14 +157,14 @@ impl Manifest {
     /// Reads a manifest.
     ///
     /// # Errors
-    /// Returns a [`ManifestError`] with the file, the field, its value and the allowed values.
-    pub fn load(file: &Path) -> Result<Self, ManifestError> {
-        let unreadable = |cause| ManifestError::Unreadable { file: file.to_owned(), cause };
+    /// Returns a [`FieldError`] with the file, the field, its value and the allowed values.
+    pub fn load(file: &Path) -> Result<Self, FieldError> {
+        let unreadable = |cause| FieldError::Unreadable { file: file.to_owned(), cause };
         let content = text::read(file).map_err(unreadable)?;
         let written: WrittenManifest = toml::from_str(&content).map_err(|error| {
             let (line, column) = text::place(content.as_bytes(), error.span().map_or(0, |span| span.start));
             let message = error.message().lines().collect::<Vec<_>>().join("; ");
-            ManifestError::Malformed { file: file.to_owned(), line, column, message }
+            FieldError::Malformed { file: file.to_owned(), line, column, message }
         })?;
         let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let folder = folder.canonicalize().map_err(unreadable)?;
@@ -229,12 +192,13 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    fn fail<T>(&self, field: &str, value: impl ToString, allowed: &str) -> Result<T, ManifestError> {
-        let (file, field, value) = (self.file.to_owned(), field.to_owned(), value.to_string());
-        Err(ManifestError::Value { file, field, value, allowed: allowed.to_owned() })
+    fn fail<T>(&self, field: &str, value: impl ToString, allowed: &str) -> Result<T, FieldError> {
+        let problem = FieldProblem::NotAllowed { value: value.to_string(), allowed: allowed.to_owned() };
+        let (file, field) = (self.file.to_owned(), field.to_owned());
+        Err(FieldError::Field { file, field, problem: Box::new(problem) })
     }
 
-    fn operation(&self, at: &str, written: &WrittenOperation) -> Result<Declaration, ManifestError> {
+    fn operation(&self, at: &str, written: &WrittenOperation) -> Result<Declaration, FieldError> {
         let python = self.python(at, written)?;
         let is_command = python.is_none();
         let ports = |key: &str, ports: &[WrittenPort]| {
@@ -291,14 +255,14 @@ impl Reader<'_> {
         })
     }
 
-    fn cost(&self, field: &str, value: Option<f64>, default: f64) -> Result<f64, ManifestError> {
+    fn cost(&self, field: &str, value: Option<f64>, default: f64) -> Result<f64, FieldError> {
         match value.unwrap_or(default) {
             value if value.is_finite() && value >= 0.0 => Ok(value),
             value => self.fail(field, value, "a number of at least 0 is allowed"),
         }
     }
 
-    fn memory(&self, field: &str, memory: Option<&MemoryText>) -> Result<Option<u64>, ManifestError> {
+    fn memory(&self, field: &str, memory: Option<&MemoryText>) -> Result<Option<u64>, FieldError> {
         let Some(memory) = memory else { return Ok(None) };
         match memory.bytes() {
             None => self.fail(field, memory, "a size as in \"200MB\" is allowed"),
@@ -306,7 +270,7 @@ impl Reader<'_> {
         }
     }
 
-    fn timeout(&self, at: &str, seconds: Option<f64>) -> Result<Duration, ManifestError> {
+    fn timeout(&self, at: &str, seconds: Option<f64>) -> Result<Duration, FieldError> {
         match seconds {
             None => Ok(TIMEOUT),
             Some(seconds) if seconds > 0.0 && seconds <= 1e6 => Ok(Duration::from_secs_f64(seconds)),
@@ -318,7 +282,7 @@ impl Reader<'_> {
     }
 
     /// Returns the program of an operation in Python. `None` for a command.
-    fn python(&self, at: &str, written: &WrittenOperation) -> Result<Option<Program>, ManifestError> {
+    fn python(&self, at: &str, written: &WrittenOperation) -> Result<Option<Program>, FieldError> {
         let field = format!("{at}.name");
         if let Some(name) = written.name.strip_prefix("exec:") {
             if !is_identifier(name, "-.") {
@@ -355,7 +319,7 @@ impl Reader<'_> {
         Ok(Some(Program::Python { function, setup: written.setup.clone() }))
     }
 
-    fn port(&self, at: &str, written: &WrittenPort, is_command: bool) -> Result<ExternalPort, ManifestError> {
+    fn port(&self, at: &str, written: &WrittenPort, is_command: bool) -> Result<ExternalPort, FieldError> {
         if !is_identifier(&written.name, "-") {
             return self.fail(
                 &format!("{at}.name"),
@@ -390,7 +354,7 @@ impl Reader<'_> {
         Ok(ExternalPort { port, is_rgb, is_volume, format: written.format })
     }
 
-    fn argument(&self, at: &str, written: &WrittenArgument) -> Result<ExternalArgument, ManifestError> {
+    fn argument(&self, at: &str, written: &WrittenArgument) -> Result<ExternalArgument, FieldError> {
         if !is_identifier(&written.name, "") {
             return self.fail(&format!("{at}.name"), &written.name, "letters, digits and \"_\" are allowed");
         }
@@ -430,7 +394,7 @@ impl Reader<'_> {
         &self,
         at: &str,
         written: &BTreeMap<String, toml::Value>,
-    ) -> Result<BTreeMap<String, serde_json::Value>, ManifestError> {
+    ) -> Result<BTreeMap<String, serde_json::Value>, FieldError> {
         let mut constants = BTreeMap::new();
         for (name, value) in written {
             match serde_json::to_value(value) {
@@ -449,7 +413,7 @@ impl Reader<'_> {
     }
 
     /// Returns the files, which must be inside the folder.
-    fn files(&self, at: &str, written: &[PathBuf]) -> Result<Vec<PathBuf>, ManifestError> {
+    fn files(&self, at: &str, written: &[PathBuf]) -> Result<Vec<PathBuf>, FieldError> {
         for file in written {
             if !file.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir)) {
                 let allowed = "paths within the manifest's folder are allowed";
@@ -459,7 +423,7 @@ impl Reader<'_> {
         Ok(written.to_vec())
     }
 
-    fn names_differ<'a>(&self, at: &str, names: impl Iterator<Item = &'a str>) -> Result<(), ManifestError> {
+    fn names_differ<'a>(&self, at: &str, names: impl Iterator<Item = &'a str>) -> Result<(), FieldError> {
         let mut known = Vec::new();
         for name in names {
             if known.contains(&name) {

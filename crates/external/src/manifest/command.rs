@@ -6,7 +6,8 @@
 
 use super::file_format::FileFormat;
 use super::written::WrittenOperation;
-use super::{Determinism, ExternalArgument, ExternalPort, ManifestError, Reader};
+use super::{Determinism, ExternalArgument, ExternalPort, Reader};
+use pleach_workflow::toml_fields::FieldError;
 use std::collections::BTreeMap;
 
 /// Placeholder of the working folder.
@@ -68,7 +69,7 @@ pub(super) fn read(
     at: &str,
     written: &WrittenOperation,
     interface: &Interface<'_>,
-) -> Result<CommandTemplate, ManifestError> {
+) -> Result<CommandTemplate, FieldError> {
     let field = format!("{at}.command");
     let Some((program, words)) = written.command.split_first() else {
         return reader.fail(&field, "an empty list", "program and arguments are required");
@@ -113,7 +114,7 @@ fn known(
     at: &str,
     determinism: Determinism,
     interface: &Interface<'_>,
-) -> Result<BTreeMap<String, Piece>, ManifestError> {
+) -> Result<BTreeMap<String, Piece>, FieldError> {
     let mut known = BTreeMap::from([(FOLDER.to_owned(), Piece::Folder)]);
     if determinism == Determinism::Seeded {
         known.insert(SEED.to_owned(), Piece::Seed);
@@ -200,7 +201,7 @@ fn is_pinned(word: &str) -> bool {
 }
 
 /// Returns the format of a port's file.
-fn format(reader: &Reader<'_>, at: &str, port: &ExternalPort) -> Result<FileFormat, ManifestError> {
+fn format(reader: &Reader<'_>, at: &str, port: &ExternalPort) -> Result<FileFormat, FieldError> {
     let element = port.port.element;
     let allowed = FileFormat::of(element);
     let Some(default) = allowed.first() else {
