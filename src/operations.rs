@@ -2,12 +2,16 @@
 //!
 //! The processes that run external operations belong to the process, not to a study: they stay warm between rounds.
 
+mod code;
+
 use crate::cli::{Command, OperationSource};
 use crate::exit::{CommandError, CommandResult};
-use pleach_external::Pool;
-use pleach_workflow::{Registry, manifests_of_study, manifests_of_workflow};
+use pleach_external::{CodeFiles, DIGEST_DIGITS, Pool};
+use pleach_workflow::{Registry, manifests_of_study, manifests_of_workflow, plain_name};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock};
+
+pub(crate) use code::CodeFolder;
 
 static PROCESSES: LazyLock<Arc<Pool>> = LazyLock::new(Pool::new);
 
@@ -21,6 +25,40 @@ pub(crate) fn end_processes() {
     if let Some(pool) = LazyLock::get(&PROCESSES) {
         pool.clear();
     }
+}
+
+/// Returns the code of the operations that a study's workflow names in manifests.
+pub(crate) fn code_of_study(study: &Path, registry: &Registry) -> CommandResult<Vec<CodeFiles>> {
+    let manifests = manifests_of_study(study);
+    let code =
+        manifests.iter().map(|manifest| CodeFiles::of(manifest, registry).map_err(CommandError::input));
+    let code = code.collect::<CommandResult<Vec<_>>>()?;
+    Ok(code.into_iter().filter(|code| !code.operations.is_empty()).collect())
+}
+
+/// Returns a registry in which the external operations of these names, with digests, replace those of other digests.
+pub(crate) fn pinned(pins: &[String], registry: &Registry) -> CommandResult<Registry> {
+    let mut registry = registry.clone();
+    for pin in pins {
+        let refuse = |text: &str| Err(CommandError::Input(format!("--pin {pin}: {text}")));
+        let plain = plain_name(pin);
+        let digest = pin.strip_prefix(plain).and_then(|rest| rest.strip_prefix('@')).unwrap_or_default();
+        if digest.len() != DIGEST_DIGITS || !digest.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+            return refuse(&format!("NAME@DIGEST with {DIGEST_DIGITS} hex digits is allowed"));
+        }
+        let named = registry.names().into_iter().filter(|name| plain_name(name) == plain && *name != plain);
+        let versions: Vec<_> = named
+            .flat_map(|name| registry.versions(name).into_iter().map(move |version| (name, version)))
+            .collect();
+        if versions.is_empty() {
+            return refuse("the study has no external operation of this name");
+        }
+        for (name, version) in versions {
+            let Some(operation) = registry.get(name, version).cloned() else { continue };
+            registry = registry.without(name, version).extended([pleach_external::pinned(&*operation, pin)]);
+        }
+    }
+    Ok(registry)
 }
 
 /// Returns the operations of a command: `registry`, and those of the manifests that its study, its workflow or its options name.

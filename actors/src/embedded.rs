@@ -265,7 +265,8 @@ impl EmbeddedEngine {
         let study = Study::resume(plan, &finished)?;
         // Its worker has the label from the configuration.
         let label = None;
-        let study = StudyRequest { study, inputs, observer, replanner, retains_results, label, done };
+        let code = Vec::new();
+        let study = StudyRequest { study, inputs, code, observer, replanner, retains_results, label, done };
         let is_stopped = || self.stopped.load(Ordering::Relaxed);
         let stopped = || StudyOutcome { stopped: true, ..StudyOutcome::default() };
         let outcome = self.system.block_on(async {

@@ -21,6 +21,7 @@ use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::watch;
 use tracing::warn;
@@ -99,6 +100,25 @@ impl InputFileStore {
             self.fetch_part(&part).await.map_err(|cause| format!("{}: {cause}", part.path))?;
         }
         Ok(())
+    }
+
+    /// Returns the paths of a file and its companions, in order. Fetches those that are missing.
+    ///
+    /// # Errors
+    /// Names the unavailable file and the cause.
+    pub async fn fetch_parts(self: &Arc<Self>, file: &FileContent) -> Result<Vec<PathBuf>, String> {
+        let mut paths = Vec::new();
+        for part in file.parts() {
+            let (store, wanted) = (Arc::clone(self), part.clone());
+            // Large files are digested beside other work.
+            let found = tokio::task::spawn_blocking(move || store.local_part(&wanted)).await;
+            let path = match found.map_err(|error| error.to_string())? {
+                Some(path) => path,
+                None => self.fetch_part(&part).await.map_err(|cause| format!("{}: {cause}", part.path))?,
+            };
+            paths.push(path);
+        }
+        Ok(paths)
     }
 
     async fn fetch_part(&self, file: &FileContent) -> Result<PathBuf, String> {

@@ -14,6 +14,7 @@
 //! - `view`: the state shown to operators.
 //! - `metrics`: measurements.
 
+mod code;
 mod connection;
 mod control;
 mod effects;
@@ -35,7 +36,7 @@ pub use control::{
 pub use metrics::{GetManagerMetrics, ManagerMetrics, StudyMetrics};
 pub use observer::{Observer, Progress, StudyEvent};
 pub use study_run::StudyRequest;
-pub use view::{Duplicate, ManagerView, StudyView, WorkerState, WorkerView};
+pub use view::{CodeView, Duplicate, ManagerView, StudyView, WorkerState, WorkerView};
 
 use crate::transport::clock::Clock;
 use actix::prelude::*;

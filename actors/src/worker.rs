@@ -7,6 +7,7 @@
 //! - `messages`: messages from the manager.
 //! - `stage_events`: events from stage actors.
 //! - `bucket`: starts buckets and ends them early.
+//! - `code`: loads operations that a client's study brings.
 //! - `memory_pressure`: frees memory.
 //! - `durability`: stores or replicates regions that must outlive the worker.
 //! - `retention`: keeps results from one plan to the next.
@@ -14,6 +15,7 @@
 //! - `metrics`: measurements.
 
 mod bucket;
+mod code;
 mod drain;
 mod durability;
 mod memory_pressure;
@@ -25,6 +27,7 @@ mod setup;
 mod stage_events;
 mod state;
 
+pub use code::CodeLoader;
 pub use drain::{LeaveNow, SetTimeLimit, StartDrain};
 pub use metrics::{GetWorkerMetrics, WorkerMetrics};
 pub use reattach::LinkUp;

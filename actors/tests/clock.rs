@@ -113,6 +113,7 @@ impl Worker {
             process_bytes: unmeasured,
         };
         let remote = RemoteSetup {
+            code: None,
             incarnation: name.bytes().fold(0, |number, byte| number * 256 + u64::from(byte)),
             exchange: exchange.clone(),
             opener: Arc::new(NoFiles),
@@ -201,6 +202,7 @@ impl<'a> Managed<'a> {
         let study = StudyRequest {
             study: Study::new(plan(sets, 4)).expect("a valid plan"),
             inputs: HashMap::new(),
+            code: Vec::new(),
             observer: Box::new(observer),
             replanner: None,
             retains_results: false,

@@ -134,6 +134,7 @@ impl<'a> Group<'a> {
         let study = StudyRequest {
             study: Study::new(plan).expect("a valid plan"),
             inputs: HashMap::new(),
+            code: Vec::new(),
             observer: Box::new(|_| {}),
             replanner: None,
             retains_results: false,

@@ -81,6 +81,7 @@ fn study(instances: i64, bucket: usize, done: oneshot::Sender<StudyOutcome>) -> 
     StudyRequest {
         study: Study::new(plan(&sets, bucket)).expect("a valid plan"),
         inputs: HashMap::new(),
+        code: Vec::new(),
         observer: Box::new(|_| {}),
         replanner: None,
         retains_results: false,

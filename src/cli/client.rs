@@ -1,6 +1,6 @@
 //! Grammar of the commands that connect to a manager.
 
-use super::operations::PythonArgs;
+use super::operations::{PinArgs, PythonArgs};
 use super::{PlanOptionArgs, Span, TimeArg};
 use clap::Args;
 use pleach_client::ClientOptions;
@@ -80,6 +80,8 @@ pub(crate) struct SubmitArgs {
     pub(crate) study: PathBuf,
     #[command(flatten)]
     pub(crate) python: PythonArgs,
+    #[command(flatten)]
+    pub(crate) pin: PinArgs,
     #[command(flatten)]
     pub(crate) manager: ManagerArgs,
     /// Wait until the study has ended

@@ -1,6 +1,6 @@
 //! Grammar of the commands that run a process of a cluster.
 
-use super::operations::NodeOperationArgs;
+use super::operations::{CodeArgs, NodeOperationArgs};
 use super::{CacheArgs, Span, SpillArgs, at_least_one, cache_location, threads};
 use crate::log::LogFormat;
 use clap::{Args, ValueEnum};
@@ -105,6 +105,8 @@ pub(crate) struct WorkerProcessArgs {
     pub(crate) active_paths: Option<NonZeroU32>,
     #[command(flatten)]
     pub(crate) operations: NodeOperationArgs,
+    #[command(flatten)]
+    pub(crate) code: CodeArgs,
     #[command(flatten)]
     pub(crate) cache: CacheArgs,
     /// Time limit of the machine: a time (2026-12-24T18:00:00Z), seconds since 1970, or a duration from now as in 90m;

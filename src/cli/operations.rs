@@ -23,6 +23,23 @@ pub(crate) struct NodeOperationArgs {
     pub(crate) python: PythonArgs,
 }
 
+/// Code that clients send to a worker.
+#[derive(Debug, Args)]
+pub(crate) struct CodeArgs {
+    /// Load the operations of clients' studies that this worker lacks: their code runs with the rights of the worker [default: no
+    /// code of clients]
+    #[arg(long)]
+    pub(crate) allow_code: bool,
+}
+
+/// Operations of a submission.
+#[derive(Debug, Args)]
+pub(crate) struct PinArgs {
+    /// Use the operation of the workers with this digest in place of the client's; may be repeated
+    #[arg(long, value_name = "NAME@DIGEST")]
+    pub(crate) pin: Vec<String>,
+}
+
 /// Source of a command's operations beside those of the program.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum OperationSource<'a> {

@@ -4,6 +4,7 @@ mod acknowledgments;
 mod table;
 
 use super::ManagerActor;
+use super::code::WorkerCode;
 use crate::transport::quic::RegionStreams;
 use crate::transport::{Frame, Incoming, Link, codec};
 use acknowledgments::Acknowledgments;
@@ -90,6 +91,8 @@ pub(super) struct Connection {
     pub(super) bytes: u64,
     /// Measured cost of transfers from other workers.
     pub(super) transfers: Option<TransferCost>,
+    /// Its external operations.
+    pub(super) code: WorkerCode,
     acknowledgments: Acknowledgments,
 }
 
@@ -132,6 +135,7 @@ impl Handler<Connect> for ManagerActor {
             exchange: None,
             bytes: 0,
             transfers: None,
+            code: WorkerCode::default(),
             acknowledgments: Acknowledgments::default(),
         };
         let id = self.connections.insert(connection);

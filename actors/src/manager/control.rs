@@ -142,7 +142,7 @@ impl Handler<StartPlan> for ManagerActor {
     type Result = ();
 
     fn handle(&mut self, StartPlan { id, study }: StartPlan, ctx: &mut Self::Context) {
-        let StudyRequest { study, inputs, observer, replanner, retains_results, label, done } = study;
+        let StudyRequest { study, inputs, code, observer, replanner, retains_results, label, done } = study;
         if self.canceled.contains(&id.study) {
             // The receiver may have been dropped.
             let _ = done.send(StudyOutcome { stopped: true, ..StudyOutcome::default() });
@@ -152,6 +152,7 @@ impl Handler<StartPlan> for ManagerActor {
         // Inserted before the submission, because effects of the submission look up the study.
         let mut running = RunningStudy::new(&self.core, id, done, observer);
         running.inputs = inputs;
+        running.code = code;
         running.replanner = replanner;
         running.retains_results = retains_results;
         running.label = label;
@@ -160,6 +161,7 @@ impl Handler<StartPlan> for ManagerActor {
         }
         running.all_instances = study.unfinished();
         self.studies.insert(id, running);
+        self.send_code_to_all();
         self.core.handle_start(id, study);
         self.schedule_replans(ctx);
         self.apply_effects(ctx);

@@ -78,6 +78,10 @@ impl ManagerActor {
             (ToManager::MeasuredLink { bytes_per_second, latency_seconds }, Some(_)) => {
                 self.set_transfers(id, TransferCost { bytes_per_second, latency_seconds });
             }
+            (ToManager::ExternalOperations { operations, accepts_code }, Some(worker)) => {
+                self.receive_operations((id, worker), operations, accepts_code);
+            }
+            (ToManager::CodeRefused { package, cause }, Some(_)) => self.receive_refusal(id, package, cause),
             (ToManager::Drain, Some(worker)) => self.core.handle_drain(worker),
             (ToManager::Leave, Some(_)) => self.close(id, false, ctx),
             // A second join, or a message before the join, violates the protocol.

@@ -4,7 +4,7 @@ use super::replanning::CostChecks;
 use super::{Observer, StudyEvent};
 use pleach_cache::StudyLabel;
 use pleach_dispatch::manager::Manager;
-use pleach_dispatch::message::InputFile;
+use pleach_dispatch::message::{CodePackage, InputFile};
 use pleach_dispatch::study::{Replanner, Study, StudyOutcome};
 use pleach_dispatch::{InstanceId, PlanId};
 use pleach_regions::{RegionKey, Table};
@@ -22,6 +22,8 @@ pub struct StudyRequest {
     pub study: Study,
     /// Input files, by the keys of the regions read from them.
     pub inputs: HashMap<RegionKey, InputFile>,
+    /// Code of its external operations, for workers that lack them.
+    pub code: Vec<CodePackage>,
     /// Follows the study and gets every report. Workers keep a report until the observer's owner confirms it with
     /// [`RecordDurable`](super::RecordDurable).
     pub observer: Observer,
@@ -47,6 +49,7 @@ pub(super) struct RunningStudy {
     pub(super) done: Option<oneshot::Sender<StudyOutcome>>,
     pub(super) observer: Observer,
     pub(super) inputs: HashMap<RegionKey, InputFile>,
+    pub(super) code: Vec<CodePackage>,
     pub(super) replanner: Option<Box<dyn Replanner>>,
     pub(super) retains_results: bool,
     pub(super) label: Option<Arc<StudyLabel>>,
@@ -78,6 +81,7 @@ impl RunningStudy {
             done: Some(done),
             observer,
             inputs: HashMap::new(),
+            code: Vec::new(),
             replanner: None,
             retains_results: false,
             label: None,

@@ -2,6 +2,7 @@
 
 use super::ManagerActor;
 use pleach_dispatch::PlanId;
+use pleach_dispatch::message::ExternalOperation;
 use pleach_dispatch::storage::TransferCost;
 use pleach_dispatch::study::Study;
 use std::net::IpAddr;
@@ -81,10 +82,23 @@ pub struct WorkerView {
     pub spill_bytes: u64,
     /// Operations of present studies that the worker lacks.
     pub lacking: Vec<(String, u32)>,
+    /// Its external operations, and the code that it loads.
+    pub code: CodeView,
     /// Time limit of the worker, in seconds since 1970, if any.
     pub lease_end_seconds: Option<u64>,
     /// Recently refused process with the worker's certificate.
     pub duplicate: Option<Duplicate>,
+}
+
+/// External operations of a worker.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CodeView {
+    /// Its external operations.
+    pub operations: Vec<ExternalOperation>,
+    /// Whether it loads code packages of clients.
+    pub accepts_code: bool,
+    /// Causes for which it has refused the code of present studies.
+    pub refusals: Vec<String>,
 }
 
 /// Process refused because its name is in use.
@@ -129,6 +143,7 @@ impl ManagerActor {
                 memory_bytes: connection.newcomer.facts.memory_bytes,
                 spill_bytes: connection.newcomer.facts.spill_bytes,
                 lacking: self.core.missing_operations(worker),
+                code: self.code_view(&connection.code),
                 lease_end_seconds: connection.newcomer.lease_end_seconds,
                 duplicate: self.names.recent_duplicate(&connection.newcomer.name, Instant::now()),
             })

@@ -45,6 +45,7 @@ impl WorkerActor {
                 self.begin_round(study.study, retains_results);
                 self.core.handle_study(study, stages.len() as u32, min_bytes);
             }
+            ToWorker::LoadCode { package } => self.load_code(package, ctx),
             ToWorker::Assign { study, lease, work, later, inputs, peers } => {
                 // Origins first: the prefetch and the tasks of the bucket request these inputs from storage.
                 self.register_origins(&work, &inputs, &peers);

@@ -64,6 +64,7 @@ impl WorkerActor {
             retained_studies: self.retained_studies(),
         });
         self.send(&ToManager::Join { slots, incarnation, exchange_port, before }, ctx);
+        self.send_operations(ctx);
         // The join message comes first, because it lists the leases of these reports.
         if self.connection.repeat_reports().is_err() {
             return self.handle_disconnect(ctx);

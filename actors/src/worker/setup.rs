@@ -1,5 +1,6 @@
 //! Resources and connections of a worker.
 
+use super::code::CodeLoader;
 use crate::exchange::Exchange;
 use crate::input_files::InputFileStore;
 use crate::spill::SpillStore;
@@ -94,6 +95,8 @@ pub struct RemoteSetup {
     pub exchange: Exchange,
     /// Reads input files.
     pub opener: Arc<dyn InputReader>,
+    /// Loads code packages of clients. `None` on a worker that runs its own operations only.
+    pub code: Option<Arc<dyn CodeLoader>>,
     /// Store of input files.
     pub files: Arc<InputFileStore>,
     /// Digests of files to request from the manager.

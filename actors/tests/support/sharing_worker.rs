@@ -52,6 +52,7 @@ impl Worker {
         let files = Arc::new(InputFileStore::open(folder.path().join("inputs"), ask).expect("a folder"));
         let (events, received) = unbounded_channel();
         let remote = RemoteSetup {
+            code: None,
             incarnation,
             exchange: exchange.clone(),
             opener: Arc::new(NoFiles),

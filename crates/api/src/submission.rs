@@ -2,18 +2,20 @@
 //!
 //! The client sends the files separately, and only those that the manager lacks (input store).
 
+mod code;
 mod error;
 #[cfg(any(test, feature = "fixture"))]
 pub mod fixture;
 mod rows;
 mod validate;
 
+pub use code::SubmittedCode;
 pub use error::{InvalidSubmission, SubmissionError, UndescribedError};
 
 use crate::digest::InputDigest;
 use pleach_dispatch::message::{self, FileContent};
 use pleach_dispatch::plan::ReuseScope;
-use pleach_external::{OperationDescription, descriptions};
+use pleach_external::{CodeFiles, OperationDescription, descriptions};
 use pleach_planner::{PlanTile, StrategyName, identity};
 use pleach_slides::files_of;
 use pleach_study::{Defect, PreparedStudy, SubmittedStudy};
@@ -67,6 +69,9 @@ pub struct Submission {
     /// External operations of the workflow, so that the manager needs neither their code nor their environment.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub operations: Vec<OperationDescription>,
+    /// Code of these operations, for workers that lack them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub code: Vec<SubmittedCode>,
 }
 
 /// Options of a submission, beside its study.
@@ -80,6 +85,8 @@ pub struct SubmissionOptions {
     pub budget: Option<f64>,
     /// Tasks whose images are written with the results, by name.
     pub preview: Vec<String>,
+    /// Code of external operations.
+    pub code: Vec<CodeFiles>,
 }
 
 /// Planning options of a study.
@@ -140,7 +147,12 @@ impl Submission {
                 Some(Path::new(path).with_file_name(&companion.name))
             })
         };
-        input.map(|input| PathBuf::from(&input.path)).or_else(companion)
+        let code = || {
+            let mut parts = self.code.iter().flat_map(|code| code.content().parts().collect::<Vec<_>>());
+            let part = parts.find(|part| part.digest == digest.bytes())?;
+            Some(PathBuf::from(part.path))
+        };
+        input.map(|input| PathBuf::from(&input.path)).or_else(companion).or_else(code)
     }
 
     /// Returns all files that the study reads, each once. Companions are separate entries.
@@ -157,7 +169,8 @@ impl Submission {
             digest: blake3::Hash::from_bytes(part.digest).into(),
             bytes: part.bytes,
         };
-        parts.map(file).collect()
+        let code = self.code.iter().flat_map(|code| code.content().parts().collect::<Vec<_>>());
+        parts.chain(code).map(file).collect()
     }
 
     /// Creates the submission of a study that this process has read, and digests its input files.
@@ -211,6 +224,7 @@ impl Submission {
             deadline: options.deadline,
             budget: options.budget,
             preview: options.preview,
+            code: options.code.iter().map(SubmittedCode::new).collect::<Result<_, _>>()?,
             operations: descriptions(&prepared.study.workflow, &prepared.registry),
             study,
         })
@@ -292,18 +306,20 @@ fn unreadable(path: &Path, cause: io::Error) -> UndescribedError {
     UndescribedError::Unreadable { file: path.to_owned(), cause }
 }
 
+/// Returns the digest of a file's content, and its length.
+fn digested(path: &Path) -> Result<(InputDigest, u64), UndescribedError> {
+    let mut hasher = blake3::Hasher::new();
+    let read = File::open(path).and_then(|file| hasher.update_reader(file).map(drop));
+    read.map_err(|cause| unreadable(path, cause))?;
+    Ok((InputDigest::from(hasher.finalize()), hasher.count()))
+}
+
 fn input_file(path: &Path) -> Result<(InputFile, Vec<Companion>), UndescribedError> {
     let path = path.canonicalize().map_err(|cause| unreadable(path, cause))?;
-    let look = |path: &Path| -> Result<(InputDigest, u64), UndescribedError> {
-        let mut hasher = blake3::Hasher::new();
-        let read = File::open(path).and_then(|file| hasher.update_reader(file).map(drop));
-        read.map_err(|cause| unreadable(path, cause))?;
-        Ok((InputDigest::from(hasher.finalize()), hasher.count()))
-    };
-    let (digest, bytes) = look(&path)?;
+    let (digest, bytes) = digested(&path)?;
     let folder = path.parent().unwrap_or(Path::new(""));
     let companion = |file: &PathBuf| {
-        let (digest, bytes) = look(file)?;
+        let (digest, bytes) = digested(file)?;
         let name = file.strip_prefix(folder).map_err(Defect::new)?.to_string_lossy().into_owned();
         Ok(Companion { name, digest, bytes })
     };

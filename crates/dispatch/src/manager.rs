@@ -189,6 +189,22 @@ impl Manager {
         worker
     }
 
+    /// Adds operations that a worker can run from now on, by name and version. Its requests are served by buckets with them.
+    pub fn handle_operations(&mut self, worker: WorkerId, operations: BTreeSet<(String, u32)>) {
+        let Some(member) = self.members.get_mut(worker) else { return };
+        if !member.add_operations(operations) {
+            return;
+        }
+        for (id, study) in &self.studies {
+            let runs = StudyFit::of(member.facts(), study.plan()).runs;
+            if let Some(known) = member.studies.get_mut(id) {
+                known.runs = runs;
+            }
+        }
+        self.replan();
+        self.schedule();
+    }
+
     /// Handles a worker's request for `buckets` more. With `after`, the request is for one bucket of a later stage than that
     /// and replaces an earlier such request. Requests of unknown workers are ignored: they have left.
     pub fn handle_request(&mut self, worker: WorkerId, buckets: u32, after: Option<u32>) {

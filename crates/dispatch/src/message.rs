@@ -1,5 +1,6 @@
 //! Messages between manager and workers, the same over QUIC and within a process.
 
+mod code;
 pub mod content_digest;
 mod task_report;
 
@@ -7,6 +8,7 @@ use crate::directory::MemberChange;
 use crate::memory_model::OutputConsumption;
 use crate::plan::{OutputPlan, ReuseScope};
 use crate::{BucketId, InstanceId, LeaseId, PlanId, WorkerId};
+pub use code::{CodePackage, ExternalOperation};
 use pleach_regions::{ElementType, RegionKey, Table};
 use pleach_workflow::{Durability, SlideTile, Stage, Value};
 use serde::{Deserialize, Serialize};
@@ -104,6 +106,21 @@ pub enum ToManager {
     StorageUsage {
         /// Bytes of regions.
         bytes: u64,
+    },
+    /// External operations of the worker, for clients whose code or environment differs. Follows the join, and each code package
+    /// that the worker has loaded.
+    ExternalOperations {
+        /// All of them.
+        operations: Vec<ExternalOperation>,
+        /// Whether the worker loads code packages of clients.
+        accepts_code: bool,
+    },
+    /// The worker cannot run the operations of a code package.
+    CodeRefused {
+        /// BLAKE3 of its manifest.
+        package: [u8; 32],
+        /// The cause, such as a distribution of another version.
+        cause: String,
     },
     /// The worker was asked to leave and requests nothing more.
     Drain,
@@ -235,6 +252,12 @@ pub enum ToWorker {
         name: String,
         /// User that submitted it. Empty if unknown.
         user: String,
+    },
+    /// Load a code package. The worker fetches its files like input files, and answers with its operations or with the cause of a
+    /// refusal.
+    LoadCode {
+        /// The code package.
+        package: CodePackage,
     },
     /// A bucket to execute.
     Assign {

@@ -91,11 +91,18 @@ def content(folder):
     return hasher.hexdigest()
 
 
+def determines_results(line):
+    """Returns whether a line of RECORD names a file that functions can read: the same in every environment of a version."""
+    file = line.partition(",")[0]
+    # Compiled files are listed once Python has written them. Scripts contain the path of the environment. The others depend on
+    # the program that has installed the distribution.
+    return "__pycache__" not in file and not file.startswith(("../", "/")) and ".dist-info/" not in file
+
+
 def described(distribution):
     source = editable_source(distribution)
     record = distribution.read_text("RECORD") or distribution.read_text("installed-files.txt") or ""
-    # Compiled files are listed in RECORD once Python has written them.
-    lines = sorted(line for line in record.splitlines() if "__pycache__" not in line)
+    lines = sorted(line for line in record.splitlines() if determines_results(line))
     return {
         "name": normalized(distribution.metadata["Name"]),
         "version": distribution.version,

@@ -56,6 +56,15 @@ pub fn descriptions(workflow: &Workflow, registry: &Registry) -> Vec<OperationDe
     described.collect::<BTreeMap<_, _>>().into_values().collect()
 }
 
+/// Returns an operation of the same declaration under another digest, for planning. Workers that have `name` run it.
+#[must_use]
+pub fn pinned(operation: &dyn Operation, name: &str) -> Arc<dyn Operation> {
+    // What determines its results is known to the workers.
+    let description =
+        OperationDescription { name: name.to_owned(), components: Vec::new(), ..described(operation) };
+    description.operation()
+}
+
 fn described(operation: &dyn Operation) -> OperationDescription {
     let ports = |ports: &[Port]| ports.iter().map(|port| (port.name.to_owned(), port.element)).collect();
     let values = |accepts| match accepts {
@@ -81,6 +90,18 @@ fn described(operation: &dyn Operation) -> OperationDescription {
 }
 
 impl OperationDescription {
+    /// Returns the version of the operation.
+    #[must_use]
+    pub fn version(&self) -> u32 {
+        self.version
+    }
+
+    /// Returns the components of its identity.
+    #[must_use]
+    pub fn components(&self) -> &[(String, String)] {
+        &self.components
+    }
+
     /// Returns the first field that no external operation has. `None` for a sound description.
     #[must_use]
     pub fn mistake(&self) -> Option<&'static str> {

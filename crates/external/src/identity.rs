@@ -11,8 +11,11 @@ use std::path::Path;
 /// Version of the interface between pleach and external programs. A change that alters results raises it.
 pub(crate) const CONTRACT: u32 = 1;
 
+/// Prefix of components that are files of the package.
+pub(crate) const FILE_COMPONENT: &str = "file ";
+
 /// Hex digits of a digest in a name: 128 bits.
-const DIGEST_DIGITS: usize = 32;
+pub const DIGEST_DIGITS: usize = 32;
 
 /// Components of the identity of an operation, by name: `python`, `platform`, `numpy`, `nuclei.py`, and others.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -35,7 +38,7 @@ impl Identity {
     /// # Errors
     /// Returns [`ExternalError::File`] if it cannot be read.
     pub(crate) fn add_file(&mut self, folder: &Path, file: &Path) -> Result<(), ExternalError> {
-        self.add(format!("file {}", file.display()), digest_of(&folder.join(file))?);
+        self.add(format!("{FILE_COMPONENT}{}", file.display()), digest_of(&folder.join(file))?);
         Ok(())
     }
 
@@ -78,7 +81,7 @@ fn digest_of(file: &Path) -> Result<String, ExternalError> {
 
 /// Words the change of a component.
 fn wording(name: &str, earlier: Option<&String>, now: Option<&String>) -> String {
-    let file = name.strip_prefix("file ").or(name.strip_prefix("program "));
+    let file = name.strip_prefix(FILE_COMPONENT).or(name.strip_prefix("program "));
     // A version is followed by the digest of its files.
     let version = |value: &String| value.split(' ').next().unwrap_or_default().to_owned();
     match (earlier.map(version), now.map(version)) {

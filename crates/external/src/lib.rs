@@ -21,11 +21,11 @@ mod pool;
 mod process;
 mod python;
 
-pub use described::{OperationDescription, descriptions};
+pub use described::{OperationDescription, descriptions, pinned};
 pub use environment::Environment;
 pub use error::ExternalError;
-pub use identity::Identity;
-pub use manifest::Manifest;
+pub use identity::{DIGEST_DIGITS, Identity};
+pub use manifest::{CodeFiles, Manifest};
 pub use pool::Pool;
 
 use manifest::Program;
@@ -58,7 +58,26 @@ pub fn load(
     python: Option<&Path>,
     pool: &Arc<Pool>,
 ) -> Result<Vec<ExternalOperation>, ExternalError> {
-    let manifest = Manifest::load(manifest)?;
+    load_operations(&Manifest::load(manifest)?, python, pool)
+}
+
+/// Loads the operations of a manifest that another machine has sent, in `python`, whatever environment the manifest names.
+///
+/// # Errors
+/// As for [`load`].
+pub fn load_sent(
+    manifest: &Path,
+    python: Option<&Path>,
+    pool: &Arc<Pool>,
+) -> Result<Vec<ExternalOperation>, ExternalError> {
+    load_operations(&Manifest { python: None, ..Manifest::load(manifest)? }, python, pool)
+}
+
+fn load_operations(
+    manifest: &Manifest,
+    python: Option<&Path>,
+    pool: &Arc<Pool>,
+) -> Result<Vec<ExternalOperation>, ExternalError> {
     let is_python = |program: &Program| matches!(program, Program::Python { .. });
     let mut operations = Vec::new();
     if manifest.operations.iter().any(|declaration| is_python(&declaration.program)) {
@@ -66,14 +85,14 @@ pub fn load(
             Some(path) => Environment::at(path)?,
             None => Environment::of_shell()?,
         };
-        let loaded = python::load(&manifest, &environment, pool)?;
+        let loaded = python::load(manifest, &environment, pool)?;
         operations.extend(
             loaded
                 .into_iter()
                 .map(|(operation, identity)| ExternalOperation { operation: Arc::new(operation), identity }),
         );
     }
-    let commands = command::load(&manifest, pool)?.into_iter();
+    let commands = command::load(manifest, pool)?.into_iter();
     operations.extend(
         commands.map(|(operation, identity)| ExternalOperation { operation: Arc::new(operation), identity }),
     );

@@ -3,11 +3,13 @@
 //! Reading a manifest runs no code of the package. Strings that operations return for the lifetime of the process are interned
 //! (`intern.rs`).
 
+mod code_files;
 mod command;
 mod file_format;
 mod memory_text;
 mod written;
 
+pub use code_files::CodeFiles;
 pub use command::CommandTemplate;
 pub(crate) use command::Piece;
 pub use file_format::FileFormat;

@@ -250,6 +250,13 @@ impl Registry {
         self
     }
 
+    /// Removes an operation. `name` has its digest, if it has one.
+    #[must_use]
+    pub fn without(mut self, name: &str, version: u32) -> Self {
+        self.operations.retain(|(known, of), _| (*known, *of) != (name, version));
+        self
+    }
+
     /// Finds an operation. A name without digest finds the only operation of that name, whatever its digest.
     #[must_use]
     pub fn get(&self, name: &str, version: u32) -> Option<&Arc<dyn Operation>> {

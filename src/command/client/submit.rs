@@ -6,6 +6,7 @@ use crate::cli::{SubmitArgs, TimeArg};
 use crate::command::load_costs;
 use crate::exit::{CommandError, CommandResult};
 use crate::interrupt::Interrupt;
+use crate::operations;
 use crate::terminal::{print_json, print_line, print_notice};
 use pleach_api::schema::StudyState;
 use pleach_api::submission::{PlanChoice, Submission, SubmissionOptions};
@@ -44,6 +45,7 @@ pub(in crate::command) fn execute(args: &SubmitArgs, registry: &Registry) -> Com
 
 /// Reads a study and digests its input files.
 fn read(args: &SubmitArgs, registry: &Registry) -> CommandResult<Submission> {
+    let registry = &operations::pinned(&args.pin.pin, registry)?;
     let mut prepared = PreparedStudy::load(&args.study, args.parameter_sets.as_deref(), registry)?;
     Previews::find(&args.preview, &prepared.study.workflow)?;
     prepared.warnings().for_each(|warning| print_notice(&warning));
@@ -58,7 +60,8 @@ fn read(args: &SubmitArgs, registry: &Registry) -> CommandResult<Submission> {
     let deadline = args.deadline.map(deadline).transpose()?;
     let budget = args.budget.map(|budget| budget.0);
     let preview = args.preview.clone();
-    Ok(Submission::new(&prepared, is_table, SubmissionOptions { plan, deadline, budget, preview })?)
+    let code = operations::code_of_study(&args.study, registry)?;
+    Ok(Submission::new(&prepared, is_table, SubmissionOptions { plan, deadline, budget, preview, code })?)
 }
 
 /// A deadline in seconds since 1970.

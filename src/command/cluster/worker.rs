@@ -13,6 +13,7 @@ use crate::command::{meter, process_bytes, workers};
 use crate::exit::{CommandError, CommandResult};
 use crate::interrupt::Interrupt;
 use crate::log;
+use crate::operations;
 use crate::spill;
 use actix::prelude::*;
 use metrics::WorkerSampler;
@@ -28,7 +29,8 @@ use pleach_actors::transport::quic::{Connector, LinkEnd, Peer, QuicRuntime, Refu
 use pleach_actors::transport::refusal::{Cause, Refusal};
 use pleach_actors::transport::settings::Settings;
 use pleach_actors::worker::{
-    LeaveNow, LinkUp, RemoteSetup, Resources, SetTimeLimit, StartDrain, WorkerActor, WorkerEvent, WorkerSetup,
+    CodeLoader, LeaveNow, LinkUp, RemoteSetup, Resources, SetTimeLimit, StartDrain, WorkerActor, WorkerEvent,
+    WorkerSetup,
 };
 use pleach_api::random;
 use pleach_cache::{Cache, PriorResults};
@@ -117,10 +119,12 @@ pub(in crate::command) fn execute(args: &WorkerProcessArgs, registry: &Registry)
         .map_err(|error| CommandError::Input(format!("{}: {error}", inputs.display())))?;
     let files = Arc::new(files);
     let (events, worker_events) = unbounded_channel();
+    let loader = code_loader(args)?;
     let remote = RemoteSetup {
         incarnation: random::number()?,
         exchange: exchange.clone(),
         opener: Arc::new(InputFileReader),
+        code: loader,
         files: Arc::clone(&files),
         asks: Some(asks),
         events,
@@ -188,6 +192,15 @@ impl Capacity {
             ..Hello::default()
         }
     }
+}
+
+/// Returns the loader of clients' code, if the operator allows it.
+fn code_loader(args: &WorkerProcessArgs) -> CommandResult<Option<Arc<dyn CodeLoader>>> {
+    if !args.code.allow_code {
+        return Ok(None);
+    }
+    let folder = operations::CodeFolder::new(scratch()?, args.operations.python.python.clone());
+    Ok(Some(Arc::new(folder)))
 }
 
 /// Returns the folder for input files, in `--ssd` or in a scratch folder.

@@ -10,7 +10,7 @@ use crate::stage::ResolvedStage;
 use pleach_cache::StudyLabel;
 use pleach_dispatch::PlanId;
 use pleach_regions::RegionKey;
-use pleach_workflow::Durability;
+use pleach_workflow::{Durability, Stage};
 use std::collections::HashMap;
 use std::sync::Arc;
 use tracing::{Span, info_span, span};
@@ -42,6 +42,14 @@ impl RunningStudies {
     ) {
         let span = info_span!("study", study = study.study);
         self.studies.insert(study, RunningStudy { stages, durability, label, span });
+    }
+
+    /// Links the stages of all studies again: the worker has further operations.
+    pub(crate) fn resolve_again(&mut self, mut resolve: impl FnMut(PlanId, &[Stage]) -> Vec<ResolvedStage>) {
+        for (study, running) in &mut self.studies {
+            let stages: Vec<Stage> = running.stages.iter().map(|stage| (*stage.stage).clone()).collect();
+            running.stages = resolve(*study, &stages);
+        }
     }
 
     /// Returns the label of a study's entries in the task cache.

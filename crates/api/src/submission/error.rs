@@ -91,6 +91,16 @@ pub enum InvalidSubmission {
         /// The invalid field.
         field: &'static str,
     },
+    /// A file of the code has a path outside the folder of its manifest, or occurs twice.
+    #[error(
+        "{manifest}: file {found:?} of the code; different paths below the folder of the manifest are allowed"
+    )]
+    Code {
+        /// Path of the manifest.
+        manifest: String,
+        /// Path of the file.
+        found: String,
+    },
     /// An operation is unknown.
     #[error("unknown operation {name} {version}")]
     Operation {

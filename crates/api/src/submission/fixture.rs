@@ -51,5 +51,6 @@ pub fn submission(name: &str, inputs: Vec<InputFile>) -> Submission {
         budget: None,
         preview: Vec::new(),
         operations: Vec::new(),
+        code: Vec::new(),
     }
 }

@@ -54,6 +54,7 @@ impl Submission {
             return Err(InvalidSubmission::Annotations);
         }
         self.check_companions()?;
+        self.check_code()?;
         for row in &self.evaluations {
             count("values of a parameter set", row.len(), workflow.parameters.len())?;
         }

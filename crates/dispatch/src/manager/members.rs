@@ -93,6 +93,14 @@ impl WorkerEntry {
         &self.facts
     }
 
+    /// Adds operations that the worker can run from now on. Returns whether any of them is new.
+    pub(super) fn add_operations(&mut self, operations: BTreeSet<(String, u32)>) -> bool {
+        let Some(known) = &mut self.facts.operations else { return false };
+        let before = known.len();
+        known.extend(operations);
+        known.len() > before
+    }
+
     pub(super) fn is_draining(&self) -> bool {
         self.draining
     }

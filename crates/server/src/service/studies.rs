@@ -7,6 +7,7 @@ mod entry;
 mod events;
 mod files;
 mod forget;
+mod operations;
 mod remarks;
 
 use super::scaling::{Scaler, StudyNeed};
@@ -183,6 +184,13 @@ impl StudyContext {
         let (missing, irregular) = self.missing(&submission);
         if let Some(irregular) = irregular {
             return Err(ControlError::Study(format!("study {}: {irregular}", submission.name)));
+        }
+        if let Some(differences) = operations::differences(&submission, view) {
+            return Err(ControlError::Study(format!(
+                "study {}: no worker has its external operations: {differences}; use the same code and environment, or --pin \
+                 NAME@DIGEST for the operation of a worker",
+                submission.name
+            )));
         }
         let submitted = OffsetDateTime::now_utc();
         let kept = StoredSubmission { submission, key, submitted, user: Some(client.user.clone()) };

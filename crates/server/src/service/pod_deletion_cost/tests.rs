@@ -14,6 +14,7 @@ fn worker(name: &str, state: WorkerState) -> WorkerView {
         memory_bytes: 0,
         spill_bytes: 0,
         lacking: Vec::new(),
+        code: Default::default(),
         lease_end_seconds: None,
         duplicate: None,
     }

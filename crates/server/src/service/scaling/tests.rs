@@ -32,6 +32,7 @@ fn worker(name: &str, state: WorkerState, leases: usize, bytes: u64) -> WorkerVi
         memory_bytes: 0,
         spill_bytes: 0,
         lacking: Vec::new(),
+        code: Default::default(),
         lease_end_seconds: None,
         duplicate: None,
     }

@@ -7,7 +7,7 @@ use crate::service::local::{Lookup, NotRegularFile};
 use pleach_actors::manager::Cancel;
 use pleach_api::digest::InputDigest;
 use pleach_api::submission::Submission;
-use pleach_dispatch::message::InputFile;
+use pleach_dispatch::message::{CodePackage, InputFile};
 use pleach_regions::RegionKey;
 use pleach_study::PreparedStudy;
 use std::collections::HashMap;
@@ -102,6 +102,11 @@ impl StudyContext {
         // The study no longer counts as running, so that a queued one can start.
         self.study_ended.notify_all();
         false
+    }
+
+    /// Returns the code of a study's external operations as it is sent to workers.
+    pub(crate) fn code_packages(&self, id: u32) -> Vec<CodePackage> {
+        self.studies.lock().get(&id).map(|entry| entry.kept.submission.code_packages()).unwrap_or_default()
     }
 
     /// Returns the input files of a study as they are sent to its workers.

@@ -41,7 +41,14 @@ fn lacks_workers(running: Option<&StudyView>, workers: &[WorkerView]) -> Option<
     };
     let fits = |worker: &WorkerView| needs(worker) <= worker.memory_bytes;
     if active().any(fits) {
-        return Some("no worker has the operations of a stage".to_owned());
+        let refused = active().flat_map(|worker| {
+            worker
+                .code
+                .refusals
+                .iter()
+                .map(move |cause| format!("; {} refuses its code: {cause}", worker.name))
+        });
+        return Some(format!("no worker has the operations of a stage{}", refused.collect::<String>()));
     }
     let largest = active().map(|worker| worker.memory_bytes).max().unwrap_or(0);
     Some(format!(
@@ -102,6 +109,7 @@ mod tests {
             memory_bytes,
             spill_bytes: 0,
             lacking: Vec::new(),
+            code: Default::default(),
             lease_end_seconds: None,
             duplicate: None,
         }

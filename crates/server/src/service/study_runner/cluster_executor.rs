@@ -52,6 +52,7 @@ impl Executor for ClusterExecutor<'_> {
             // Built on this thread, because it takes seconds for a large plan.
             study: Study::resume(work.plan, &work.finished).map_err(Defect::new)?,
             inputs: std::mem::take(&mut self.inputs),
+            code: self.shared.code_packages(self.id.study),
             observer: work.observer,
             replanner: self
                 .replan

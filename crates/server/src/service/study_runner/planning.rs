@@ -111,6 +111,7 @@ mod tests {
             memory_bytes: 1,
             spill_bytes: 0,
             lacking: Vec::new(),
+            code: Default::default(),
             lease_end_seconds: None,
             duplicate: None,
         };
