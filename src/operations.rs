@@ -7,7 +7,7 @@ mod code;
 use crate::cli::{Command, OperationSource};
 use crate::exit::{CommandError, CommandResult};
 use pleach_external::{CodeFiles, DIGEST_DIGITS, Pool};
-use pleach_workflow::{Registry, manifests_of_study, manifests_of_workflow, plain_name};
+use pleach_workflow::{DISTRIBUTION, Registry, manifests_of_study, manifests_of_workflow, plain_name};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock};
 
@@ -29,9 +29,10 @@ pub(crate) fn end_processes() {
 
 /// Returns the code of the operations that a study's workflow names in manifests.
 pub(crate) fn code_of_study(study: &Path, registry: &Registry) -> CommandResult<Vec<CodeFiles>> {
-    let manifests = manifests_of_study(study);
-    let code =
-        manifests.iter().map(|manifest| CodeFiles::of(manifest, registry).map_err(CommandError::input));
+    // Distributions are installed on workers, not sent to them.
+    let is_file = |manifest: &PathBuf| !manifest.to_string_lossy().starts_with(DISTRIBUTION);
+    let manifests = manifests_of_study(study).into_iter().filter(is_file);
+    let code = manifests.map(|manifest| CodeFiles::of(&manifest, registry).map_err(CommandError::input));
     let code = code.collect::<CommandResult<Vec<_>>>()?;
     Ok(code.into_iter().filter(|code| !code.operations.is_empty()).collect())
 }

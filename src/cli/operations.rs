@@ -16,8 +16,9 @@ pub(crate) struct PythonArgs {
 /// External operations of a node of a cluster.
 #[derive(Debug, Args)]
 pub(crate) struct NodeOperationArgs {
-    /// Manifest of operations in Python or of commands (pleach.toml) that this node runs; may be repeated
-    #[arg(long, value_name = "FILE")]
+    /// Manifest of operations in Python or of commands (pleach.toml) that this node runs, or distribution:NAME for those of an
+    /// installed distribution; may be repeated
+    #[arg(long, value_name = "FILE|distribution:NAME")]
     pub(crate) operations: Vec<PathBuf>,
     #[command(flatten)]
     pub(crate) python: PythonArgs,

@@ -159,8 +159,7 @@ fn operations_that_differ_are_refused_with_the_differences_and_can_be_pinned() {
     assert_eq!(pins.len(), 2, "{text}");
     let mut options = vec!["--python", &python];
     pins.iter().for_each(|pin| options.extend(["--pin", pin]));
-    let id = cluster.submit_and_wait(&options);
-    let pinned = cluster.responses(&id);
+    let pinned = cluster.submit_and_wait(&options);
     assert_ne!(pinned, expected);
     fs::copy(study.path("edited/measure.py"), study.path("flow/measure.py")).expect("copied");
     assert_eq!(pinned, run(&study, &python, "again"), "the worker's code has run");

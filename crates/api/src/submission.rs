@@ -148,15 +148,21 @@ impl Submission {
             })
         };
         let code = || {
-            let mut parts = self.code.iter().flat_map(|code| code.content().parts().collect::<Vec<_>>());
-            let part = parts.find(|part| part.digest == digest.bytes())?;
+            let part = self.code_parts().into_iter().find(|part| part.digest == digest)?;
             Some(PathBuf::from(part.path))
         };
         input.map(|input| PathBuf::from(&input.path)).or_else(companion).or_else(code)
     }
 
-    /// Returns all files that the study reads, each once. Companions are separate entries.
+    /// Returns all input files and files of code, each once. Companions are separate entries.
     pub fn files(&self) -> Vec<InputFile> {
+        let mut files = self.input_files();
+        files.extend(self.code_parts());
+        files
+    }
+
+    /// Returns all input files, each once. Companions are separate entries.
+    pub fn input_files(&self) -> Vec<InputFile> {
         // The tiles of a slide are one file.
         let inputs: BTreeMap<&str, &InputFile> =
             self.inputs.iter().map(|input| (&*input.path, input)).collect();
@@ -164,13 +170,7 @@ impl Submission {
             let parts: Vec<FileContent> = self.content(input).parts().collect();
             parts
         });
-        let file = |part: FileContent| InputFile {
-            path: part.path,
-            digest: blake3::Hash::from_bytes(part.digest).into(),
-            bytes: part.bytes,
-        };
-        let code = self.code.iter().flat_map(|code| code.content().parts().collect::<Vec<_>>());
-        parts.chain(code).map(file).collect()
+        parts.map(part).collect()
     }
 
     /// Creates the submission of a study that this process has read, and digests its input files.
@@ -300,6 +300,11 @@ impl Submission {
         };
         (0..count).map(facts).collect()
     }
+}
+
+/// Returns one file of an input.
+fn part(of: FileContent) -> InputFile {
+    InputFile { path: of.path, digest: blake3::Hash::from_bytes(of.digest).into(), bytes: of.bytes }
 }
 
 fn unreadable(path: &Path, cause: io::Error) -> UndescribedError {

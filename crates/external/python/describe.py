@@ -4,6 +4,8 @@ pleach runs this file with the interpreter of the environment. It reads a reques
 
     {"folder": FOLDER, "requires": [DISTRIBUTION, ...], "modules": [MODULE, ...]}
 
+or {"distribution": DISTRIBUTION}, to find its manifest,
+
 and writes one JSON document to stdout: the interpreter, the installed distributions that the package requires (with all
 distributions that these require), and for each module the files of the package that it imports.
 """
@@ -12,18 +14,21 @@ import sys
 
 # Parsed by every Python, so that an old one is named by its version instead of a syntax error.
 if sys.version_info < (3, 10):
-    sys.stdout.write('{"version": "%d.%d.%d"}' % sys.version_info[:3])
+    sys.stdout.write('{"too_old": "%d.%d.%d"}' % sys.version_info[:3])
     sys.exit(0)
 
 import ast
 import hashlib
 import importlib.metadata as metadata
+import importlib.util
 import json
 import os
 import platform
 import re
 import urllib.parse
 import urllib.request
+
+GROUP, MANIFEST = "pleach.operations", "pleach.toml"
 
 
 def normalized(name):
@@ -157,14 +162,41 @@ def imports(folder, module):
     return files
 
 
-def main():
-    request = json.load(sys.stdin)
+def distributions():
     installed = {}
     for distribution in metadata.distributions():
         name = distribution.metadata["Name"]
         # The first one on the path is the one that is imported.
         if name and normalized(name) not in installed:
             installed[normalized(name)] = distribution
+    return installed
+
+
+def manifest_of(name):
+    """Returns the manifest of an installed distribution, or why there is none."""
+    distribution = distributions().get(normalized(name))
+    if distribution is None:
+        return {"mistake": f"not installed; install with {sys.executable} -m pip install {name}"}
+    points = [point for point in distribution.entry_points if point.group == GROUP]
+    if len(points) != 1:
+        return {"mistake": f"{len(points)} entry points of the group {GROUP}; 1 is allowed"}
+    top, *rest = points[0].value.partition(":")[0].split(".")
+    # Finding a top-level package imports nothing.
+    found = importlib.util.find_spec(top)
+    if found is None or not found.submodule_search_locations:
+        return {"mistake": f"the entry point names {points[0].value}; a package with {MANIFEST} is allowed"}
+    manifest = os.path.join(list(found.submodule_search_locations)[0], *rest, MANIFEST)
+    if not os.path.isfile(manifest):
+        return {"mistake": f"{manifest} is missing; the package of the entry point must have it"}
+    return {"manifest": manifest}
+
+
+def main():
+    request = json.load(sys.stdin)
+    if "distribution" in request:
+        sys.stdout.write(json.dumps(manifest_of(request["distribution"])))
+        return
+    installed = distributions()
     found, missing = closure(["numpy"] + request["requires"], installed)
     modules, mistakes = {}, []
     for module in request["modules"]:

@@ -122,7 +122,8 @@ class Package:
         # Modules that the interpreter and the environment load by themselves are no part of the package.
         self.before = set(sys.modules)
         # Last, so that no file of the package shadows the standard library or an installed distribution.
-        sys.path.append(self.folder)
+        if self.folder:
+            sys.path.append(self.folder)
         self.functions = [self.function(operation) for operation in start["operations"]]
         self.check_modules()
         self.operations = start["operations"]
@@ -178,7 +179,7 @@ class Package:
         if top is not None:
             if top not in self.allowed:
                 raise Mistake(f"module {name} is of no distribution that `requires` of the manifest names")
-        elif is_below(file, self.folder) and not is_below(file, sys.prefix):
+        elif self.folder and is_below(file, self.folder) and not is_below(file, sys.prefix):
             raise Mistake(f"module {name} of the package is imported in a way that its identity misses; use import statements")
         elif not any(is_below(file, folder) for folder in self.libraries):
             # Such as one that an environment variable or a .pth file brings.

@@ -1,6 +1,7 @@
 //! Python environments: the interpreter, and its description of a package without importing it.
 
 use crate::error::ExternalError;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -32,10 +33,8 @@ pub(crate) struct Distribution {
 /// Description of a package in an environment.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub(crate) struct Description {
-    #[serde(default)]
     pub(crate) implementation: String,
     pub(crate) version: String,
-    #[serde(default)]
     pub(crate) platform: String,
     /// The required distributions and all that they require.
     #[serde(default)]
@@ -49,6 +48,26 @@ pub(crate) struct Description {
     /// Syntax errors of modules.
     #[serde(default)]
     pub(crate) mistakes: Vec<String>,
+}
+
+/// Answer of an interpreter that is too old.
+#[derive(Deserialize)]
+struct Answered {
+    #[serde(default)]
+    too_old: Option<String>,
+}
+
+#[derive(Serialize)]
+struct InstalledRequest<'a> {
+    distribution: &'a str,
+}
+
+/// The manifest of a distribution, or why there is none.
+#[derive(Deserialize)]
+struct Installed {
+    manifest: Option<PathBuf>,
+    #[serde(default)]
+    mistake: String,
 }
 
 #[derive(Serialize)]
@@ -89,6 +108,20 @@ impl Environment {
             .ok_or_else(|| ExternalError::NoPython { path: PathBuf::from("python3") })
     }
 
+    /// Returns the manifest of an installed distribution: `pleach.toml` in the package that its entry point of the group
+    /// `pleach.operations` names. No module is imported.
+    ///
+    /// # Errors
+    /// Returns an [`ExternalError`] if the interpreter fails or is too old, or if there is no such manifest.
+    pub(crate) fn manifest_of(&self, distribution: &str) -> Result<PathBuf, ExternalError> {
+        let found: Installed = self.ask(&InstalledRequest { distribution })?;
+        found.manifest.ok_or_else(|| ExternalError::Distribution {
+            interpreter: self.interpreter.clone(),
+            distribution: distribution.to_owned(),
+            mistake: found.mistake,
+        })
+    }
+
     /// Describes the environment and the imports of these modules of a folder.
     ///
     /// # Errors
@@ -99,12 +132,25 @@ impl Environment {
         requires: &[String],
         modules: &[&str],
     ) -> Result<Description, ExternalError> {
+        let description: Description = self.ask(&Request { folder, requires, modules })?;
+        if !description.missing.is_empty() {
+            let interpreter = self.interpreter.clone();
+            return Err(ExternalError::Missing { interpreter, distributions: description.missing });
+        }
+        if let Some(mistake) = description.mistakes.first() {
+            return Err(ExternalError::Syntax { folder: folder.to_owned(), mistake: mistake.clone() });
+        }
+        Ok(description)
+    }
+
+    /// Runs the program that describes an environment. Returns its answer.
+    fn ask<A: DeserializeOwned>(&self, request: &impl Serialize) -> Result<A, ExternalError> {
         let failed = |cause: String| ExternalError::Describe { interpreter: self.interpreter.clone(), cause };
         let mut command = Command::new(&self.interpreter);
         command.args(["-I", "-c", DESCRIBE]).env_clear().envs(plain_variables());
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().map_err(|error| failed(error.to_string()))?;
-        let request = serde_json::to_vec(&Request { folder, requires, modules });
+        let request = serde_json::to_vec(request);
         if let Some(stdin) = child.stdin.take() {
             // An interpreter that is too old ends before it reads.
             let _ = request.map(|request| std::io::Write::write_all(&mut &stdin, &request));
@@ -115,20 +161,12 @@ impl Environment {
             let last = text.lines().last().unwrap_or("no message");
             return Err(failed(format!("{}: {last}", output.status)));
         }
-        let description: Description =
-            serde_json::from_slice(&output.stdout).map_err(|error| failed(error.to_string()))?;
-        if description.platform.is_empty() {
-            let (interpreter, version) = (self.interpreter.clone(), description.version);
-            return Err(ExternalError::TooOld { interpreter, version });
+        let invalid = |error: serde_json::Error| failed(error.to_string());
+        let answer: Answered = serde_json::from_slice(&output.stdout).map_err(invalid)?;
+        if let Some(version) = answer.too_old {
+            return Err(ExternalError::TooOld { interpreter: self.interpreter.clone(), version });
         }
-        if !description.missing.is_empty() {
-            let interpreter = self.interpreter.clone();
-            return Err(ExternalError::Missing { interpreter, distributions: description.missing });
-        }
-        if let Some(mistake) = description.mistakes.first() {
-            return Err(ExternalError::Syntax { folder: folder.to_owned(), mistake: mistake.clone() });
-        }
-        Ok(description)
+        serde_json::from_slice(&output.stdout).map_err(invalid)
     }
 }
 

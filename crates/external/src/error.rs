@@ -52,6 +52,16 @@ pub enum ExternalError {
         /// Names of the distributions.
         distributions: Vec<String>,
     },
+    /// An installed distribution has no manifest.
+    #[error("{}: distribution {distribution}: {mistake}", interpreter.display())]
+    Distribution {
+        /// The interpreter.
+        interpreter: PathBuf,
+        /// Name of the distribution.
+        distribution: String,
+        /// What is missing, and what is allowed.
+        mistake: String,
+    },
     /// A module is not valid Python.
     #[error("{}: {mistake}", folder.display())]
     Syntax {

@@ -29,7 +29,7 @@ pub use manifest::{CodeFiles, Manifest};
 pub use pool::Pool;
 
 use manifest::Program;
-use pleach_workflow::Operation;
+use pleach_workflow::{DISTRIBUTION, Operation};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -48,7 +48,7 @@ impl std::fmt::Debug for ExternalOperation {
     }
 }
 
-/// Loads the operations of a manifest: those in Python, then the commands. Those in Python run in the environment that the manifest names, else in `python`, else in
+/// Loads the operations of a manifest, which is a file or `distribution:NAME`: those in Python, then the commands. Those in Python run in the environment that the manifest names, else in `python`, else in
 /// that of the shell.
 ///
 /// # Errors
@@ -58,7 +58,20 @@ pub fn load(
     python: Option<&Path>,
     pool: &Arc<Pool>,
 ) -> Result<Vec<ExternalOperation>, ExternalError> {
-    load_operations(&Manifest::load(manifest)?, python, pool)
+    let named = manifest.to_str().and_then(|named| named.strip_prefix(DISTRIBUTION));
+    let manifest = match named {
+        Some(distribution) => {
+            let file = environment(python)?.manifest_of(distribution)?;
+            // The distribution is installed in one environment, which its manifest cannot choose.
+            Manifest { distribution: Some(distribution.to_owned()), python: None, ..Manifest::load(&file)? }
+        }
+        None => Manifest::load(manifest)?,
+    };
+    load_operations(&manifest, python, pool)
+}
+
+fn environment(python: Option<&Path>) -> Result<Environment, ExternalError> {
+    python.map_or_else(Environment::of_shell, Environment::at)
 }
 
 /// Loads the operations of a manifest that another machine has sent, in `python`, whatever environment the manifest names.
@@ -81,10 +94,7 @@ fn load_operations(
     let is_python = |program: &Program| matches!(program, Program::Python { .. });
     let mut operations = Vec::new();
     if manifest.operations.iter().any(|declaration| is_python(&declaration.program)) {
-        let environment = match manifest.python.as_deref().or(python) {
-            Some(path) => Environment::at(path)?,
-            None => Environment::of_shell()?,
-        };
+        let environment = environment(manifest.python.as_deref().or(python))?;
         let loaded = python::load(manifest, &environment, pool)?;
         operations.extend(
             loaded

@@ -46,6 +46,8 @@ pub struct Manifest {
     pub file: PathBuf,
     /// The folder of the file, absolute, with the modules of the package.
     pub folder: PathBuf,
+    /// Installed distribution that has the manifest and the modules. `None` for a manifest beside its modules.
+    pub distribution: Option<String>,
     /// Distributions that the modules import.
     pub requires: Vec<String>,
     /// Environment of the operations. `None` for the environment of the command.
@@ -184,7 +186,14 @@ impl Manifest {
             operations.push(declaration);
         }
         let python = written.package.python.map(|python| folder.join(python));
-        Ok(Self { file: file.to_owned(), folder, requires: written.package.requires, python, operations })
+        Ok(Self {
+            file: file.to_owned(),
+            folder,
+            distribution: None,
+            requires: written.package.requires,
+            python,
+            operations,
+        })
     }
 }
 

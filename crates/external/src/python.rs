@@ -52,8 +52,14 @@ pub(crate) fn load(
     let mut modules: Vec<&str> = functions.iter().flat_map(Function::modules).collect();
     modules.sort_unstable();
     modules.dedup();
-    let description = environment.describe(&manifest.folder, &manifest.requires, &modules)?;
-    for function in &functions {
+    // The modules of a distribution are known by its list of files.
+    let (own, modules) = match &manifest.distribution {
+        Some(distribution) => (std::slice::from_ref(distribution), &[][..]),
+        None => (&[][..], &modules[..]),
+    };
+    let requires: Vec<String> = own.iter().chain(&manifest.requires).cloned().collect();
+    let description = environment.describe(&manifest.folder, &requires, modules)?;
+    for function in functions.iter().filter(|_| manifest.distribution.is_none()) {
         if let Some(module) = function.modules().find(|module| files_of(&description, module).is_none()) {
             return Err(ExternalError::NoModule {
                 manifest: manifest.file.clone(),
@@ -80,6 +86,7 @@ pub(crate) fn load(
         let launch = PythonLaunch::new(launch::Setup {
             interpreter: environment.interpreter.clone(),
             folder: manifest.folder.clone(),
+            is_installed: manifest.distribution.is_some(),
             files,
             allowed: allowed.collect(),
             sources: description.distributions.iter().filter_map(|of| of.source.clone()).collect(),

@@ -19,7 +19,7 @@ mod value;
 mod workflow;
 
 pub use descriptor::TierKind;
-pub use descriptor::manifests::{manifests_of_study, manifests_of_workflow};
+pub use descriptor::manifests::{DISTRIBUTION, manifests_of_study, manifests_of_workflow};
 pub use distribution::Distribution;
 pub use domain_error::DomainError;
 pub use error::{DescriptorError, Problem};

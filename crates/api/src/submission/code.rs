@@ -1,6 +1,9 @@
 //! Code of external operations in a submission: manifests with the files that their operations read.
 
-use super::{Companion, InputFile, InvalidSubmission, Submission, UndescribedError, digested, unreadable};
+use super::{
+    Companion, InputFile, InvalidSubmission, Submission, UndescribedError, digested, part, unreadable,
+};
+use crate::digest::InputDigest;
 use pleach_dispatch::message::{self, CodePackage, ExternalOperation, FileContent};
 use pleach_external::CodeFiles;
 use serde::{Deserialize, Serialize};
@@ -85,6 +88,18 @@ impl Submission {
             components: operation.components().to_vec(),
         });
         external.collect()
+    }
+
+    /// Returns the digests of the files of code.
+    #[must_use]
+    pub fn code_files(&self) -> Vec<InputDigest> {
+        self.code_parts().into_iter().map(|file| file.digest).collect()
+    }
+
+    /// Returns the files of code.
+    pub(super) fn code_parts(&self) -> Vec<InputFile> {
+        let parts = self.code.iter().flat_map(|code| code.content().parts().collect::<Vec<_>>());
+        parts.map(part).collect()
     }
 
     pub(super) fn check_code(&self) -> Result<(), InvalidSubmission> {

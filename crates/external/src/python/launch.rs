@@ -12,7 +12,7 @@ use crate::process::Process;
 use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::AsFd;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The program that runs operations. It runs in the environment's interpreter.
@@ -24,6 +24,8 @@ const WORKER: &str =
 pub(super) struct Setup {
     pub(super) interpreter: PathBuf,
     pub(super) folder: PathBuf,
+    /// The modules are those of a distribution: the folder is no place to search them.
+    pub(super) is_installed: bool,
     /// Files of the package that the operations import, by module.
     pub(super) files: BTreeMap<String, PathBuf>,
     /// Top-level modules of the required distributions.
@@ -51,10 +53,10 @@ impl PythonLaunch {
     }
 
     fn start_document(&self) -> Result<Vec<u8>, serde_json::Error> {
-        let Setup { folder, files, allowed, sources, operations, setup, .. } = &self.setup;
+        let Setup { folder, is_installed, files, allowed, sources, operations, setup, .. } = &self.setup;
         serde_json::to_vec(&Start {
             contract: CONTRACT,
-            folder,
+            folder: if *is_installed { Path::new("") } else { folder },
             files,
             allowed: allowed.iter().map(String::as_str).collect(),
             sources,

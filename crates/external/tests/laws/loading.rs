@@ -157,7 +157,7 @@ fn unusable_environments_are_named_with_the_remedy() {
         )
     );
     let old = package.path("old");
-    program(&old, "#!/bin/sh\necho '{\"version\": \"3.8.1\"}'");
+    program(&old, "#!/bin/sh\necho '{\"too_old\": \"3.8.1\"}'");
     assert_eq!(error(&old), format!("{}: Python 3.8.1; 3.10 or later is allowed", old.display()));
     let broken = package.path("broken");
     program(&broken, "#!/bin/sh\necho first >&2; echo last >&2; exit 5");

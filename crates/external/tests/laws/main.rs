@@ -4,6 +4,7 @@
 
 mod calls;
 mod deaths;
+mod distributions;
 mod identities;
 mod kills;
 mod limits;

@@ -29,7 +29,10 @@ impl StudyContext {
     ) -> (Vec<InputDigest>, Option<NotRegularFile>) {
         let lookup = Lookup::new(&self.store);
         let (mut missing, mut irregular) = (Vec::new(), None);
-        for file in submission.files() {
+        // Code is edited between two studies, so the manager keeps its own copy of it.
+        let is_stored = |digest: &InputDigest| counts(*digest) || self.store.has(*digest);
+        missing.extend(submission.code_files().into_iter().filter(|digest| !is_stored(digest)));
+        for file in submission.input_files() {
             if counts(file.digest) {
                 continue;
             }
