@@ -111,6 +111,33 @@ fn code_reaches_workers_that_allow_it() {
     cluster.nothing_is_left();
 }
 
+/// The worker has neither the code nor the libraries, but `uv`. Its Python is the system's.
+#[test]
+fn locked_environments_are_built_on_workers() {
+    let Some(python) = python("locked_environments_are_built_on_workers") else { return };
+    let (study, expected) = pipeline(&python);
+    let project = "[project]\nname = \"flow\"\nversion = \"0\"\nrequires-python = \">=3.10\"\n";
+    let libraries = "dependencies = [\"numpy==2.2.6\"]\n";
+    fs::write(study.path("flow/pyproject.toml"), project.to_owned() + libraries).expect("written");
+    let uv = Path::new(&python).join("bin/uv");
+    for args in [&["lock"][..], &["sync", "--frozen", "--no-install-project"]] {
+        let output =
+            Command::new(&uv).args(args).current_dir(study.path("flow")).output().expect("uv starts");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    }
+    // Only uv, not the libraries beside it.
+    fs::create_dir(study.path("bin")).expect("a folder");
+    std::os::unix::fs::symlink(&uv, study.path("bin/uv")).expect("linked");
+    let mut cluster = Cluster::new(&study);
+    let path = std::env::var("PATH").expect("a variable");
+    cluster.environment.insert("PATH".to_owned(), format!("{}:{path}", study.path("bin").display()));
+    cluster.start_worker("builder", &["--allow-code"]);
+    let responses = cluster.submit_and_wait(&["--python", "flow/.venv"]);
+    assert_eq!(responses, expected);
+    assert!(cluster.log("builder").contains("loaded python:density.smooth@"), "{}", cluster.log("builder"));
+    cluster.nothing_is_left();
+}
+
 /// Returns the message of a command that ended with exit code 2.
 fn refused(answer: &Answer) -> String {
     assert_eq!(answer.code, 2, "{}", answer.stderr);

@@ -308,6 +308,23 @@ fn worker_gets_only_buckets_it_can_run() {
     assert_eq!(ask(&mut manager, good), ["w2 <- 1 under 2"]);
 }
 
+/// A worker loads the code of a study while its request waits.
+#[test]
+fn new_operations_of_a_worker_serve_its_waiting_request() {
+    let mut plan = chain(&[(0, None), (1, Some(0))], &[&[0], &[1]]);
+    plan.stages.iter_mut().for_each(|stage| stage.tasks[0].operation = "python:f@01".to_owned());
+    let (mut manager, _) = manager(plan, 0);
+    let worker = manager.handle_join(WorkerInfo { operations: Some(BTreeSet::new()), ..WorkerInfo::ANY });
+    assert_eq!(ask(&mut manager, worker), NOTHING);
+    manager.handle_operations(worker, BTreeSet::from([("python:f@02".to_owned(), 1)]));
+    assert_eq!(effects(&mut manager), NOTHING, "its digest is another one");
+    assert_eq!(manager.able_workers(STUDY), 0);
+    manager.handle_operations(worker, BTreeSet::from([("python:f@01".to_owned(), 1)]));
+    assert_eq!(effects(&mut manager), ["w0 <- 0 under 0"]);
+    assert_eq!(manager.able_workers(STUDY), 1);
+    assert_eq!(manager.missing_operations(worker), []);
+}
+
 #[test]
 fn what_a_worker_cannot_run_keeps_no_other_work_from_idle_workers() {
     let plain = || WorkerInfo { operations: Some([("test.t1".to_owned(), 1)].into()), ..WorkerInfo::ANY };
