@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 pub(crate) const DEADLINE: Duration = Duration::from_secs(150);
 
 /// Interval between checks of a condition.
-pub(crate) const LOOK_AGAIN: Duration = Duration::from_millis(50);
+pub(crate) const LOOK_AGAIN: Duration = Duration::from_millis(100);
 
 /// A study of `trajectories` trajectories on two tiles.
 pub(crate) fn study(trajectories: u32, size_px: u32) -> Study {

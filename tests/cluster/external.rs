@@ -144,7 +144,7 @@ fn refused(answer: &Answer) -> String {
     answer.stderr.clone()
 }
 
-/// Makes an environment with the same distributions, of which numpy says that it has another version.
+/// Makes an environment with the same distributions. Only numpy has another version, by its metadata.
 fn other_environment(study: &Study, python: &str) -> String {
     let folder = study.path("environment");
     let made = Command::new("python3").args(["-m", "venv", "--without-pip"]).arg(&folder).status();

@@ -4,12 +4,14 @@
 - :func:`sample`, :func:`analyze`, :func:`evaluate`: sensitivity indices of a model of your own.
 - :class:`Study`: a study of an image-analysis workflow. :class:`Results`: its results.
 - :class:`Indices`: sensitivity indices under SALib's names.
+- :func:`operation`: declares a function as an operation of a workflow.
 
 The program is found by the environment variable ``PLEACH``, else as ``pleach`` in ``PATH``.
 """
 
 from ._indices import Indices
 from ._model import analyze, evaluate, sample
+from ._operation import operation
 from ._problem import Parameter, Problem
 from ._program import PleachError, PleachWarning, find_program
 from ._results import Results
@@ -28,5 +30,6 @@ __all__ = [
     "analyze",
     "evaluate",
     "find_program",
+    "operation",
     "sample",
 ]

@@ -106,3 +106,27 @@ impl Submission {
         self.code.iter().try_for_each(SubmittedCode::check)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn code(names: &[&str]) -> SubmittedCode {
+        let digest = blake3::hash(b"").into();
+        let files =
+            names.iter().map(|name| Companion { name: (*name).to_owned(), digest, bytes: 0 }).collect();
+        let manifest = InputFile { path: "/flow/pleach.toml".to_owned(), digest, bytes: 0 };
+        SubmittedCode { manifest, files, operations: Vec::new() }
+    }
+
+    /// Workers create files of these names below a folder of theirs.
+    #[test]
+    fn files_of_code_stay_below_the_folder_of_their_manifest() {
+        assert!(code(&["nuclei.py", "inner/deep/weights.npz", ".hidden"]).check().is_ok());
+        for name in ["../nuclei.py", "/etc/passwd", "inner/../../x", "", "pleach.toml", "a\\b", "a\0b"] {
+            let text = code(&["other.py", name]).check().unwrap_err().to_string();
+            assert!(text.contains("/flow/pleach.toml: file ") && text.contains("below the folder"), "{text}");
+        }
+        assert!(code(&["a.py", "a.py"]).check().is_err());
+    }
+}

@@ -1,4 +1,4 @@
-//! Files of a manifest's operations: what another machine needs to run them, apart from their environment.
+//! Files of a manifest's operations: another machine needs them, and an environment.
 
 use super::{Manifest, Program};
 use crate::error::ExternalError;
@@ -7,7 +7,7 @@ use pleach_workflow::{Registry, plain_name};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-/// Files from which `uv` builds an environment.
+/// What `uv` builds an environment from.
 const ENVIRONMENT_FILES: [&str; 2] = ["pyproject.toml", "uv.lock"];
 
 /// A manifest with the files that its operations read.
