@@ -37,7 +37,7 @@ pub(crate) fn code_of_study(study: &Path, registry: &Registry) -> CommandResult<
     Ok(code.into_iter().filter(|code| !code.operations.is_empty()).collect())
 }
 
-/// Returns a registry in which the external operations of these names, with digests, replace those of other digests.
+/// Returns the registry with the external operations of these names, with digests, in place of those of other digests.
 pub(crate) fn pinned(pins: &[String], registry: &Registry) -> CommandResult<Registry> {
     let mut registry = registry.clone();
     for pin in pins {

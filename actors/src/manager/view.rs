@@ -97,7 +97,7 @@ pub struct CodeView {
     pub operations: Vec<ExternalOperation>,
     /// Whether it loads code packages of clients.
     pub accepts_code: bool,
-    /// Causes for which it has refused the code of present studies.
+    /// Why it has refused the code of present studies.
     pub refusals: Vec<String>,
 }
 
