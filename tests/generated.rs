@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 /// Every command with a help page, with groups before their members.
-const COMMANDS: [&str; 42] = [
+const COMMANDS: [&str; 43] = [
     "",
     "run",
     "plan",
@@ -22,6 +22,7 @@ const COMMANDS: [&str; 42] = [
     "workflow show",
     "workflow new",
     "workflow import",
+    "instrument",
     "segment",
     "region",
     "region show",

@@ -27,6 +27,7 @@ pub use error::ExternalError;
 pub use identity::Identity;
 pub use manifest::Manifest;
 pub use pool::Pool;
+pub use python::instrument;
 
 use manifest::Program;
 use pleach_workflow::Operation;
