@@ -97,7 +97,7 @@ fn write(proposal: &Proposal, script: &Path, out: &Path) -> CommandResult {
     let name = out.file_name().unwrap_or_default().to_string_lossy();
     let partial = out.with_file_name(format!(".{name}.{}", std::process::id()));
     let write = || {
-        std::fs::create_dir_all(&partial)?;
+        std::fs::create_dir(&partial)?;
         for (file, text) in &proposal.files {
             std::fs::write(partial.join(file), text)?;
         }

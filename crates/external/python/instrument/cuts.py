@@ -85,17 +85,8 @@ class Partition:
 
     def merge_together(self):
         """Merges statements whose order or memory a cut would change."""
-        flow = self.flow
-        for node, old, new, changed in flow.together:
-            if not new.readers:
-                continue
-            # The memory of a name changes through another name: both names belong to the task of the change.
-            nodes = [node] + [version.node for version in [old, *changed] if version.node is not None]
-            self.merge([self.group_of(one) for one in nodes if not one.is_repeated])
-        acting = [node for node in flow.acting if not node.is_repeated]
-        if len(acting) > 1:
-            self.merge([self.group_of(node) for node in acting])
-        self.merge([self.group_of(node) for node in flow.tail if not node.is_repeated])
+        for nodes in self.flow.sets:
+            self.merge([self.group_of(node) for node in nodes])
 
     def crossing(self):
         """Yields each version that another group reads, with its group and these groups."""
@@ -230,29 +221,29 @@ def tasks(flow, is_typed, joined):
 
 def named(flow, found):
     """Names regions and tasks: the names of the script, numbered where several versions of a name cross."""
-    counts, regions = {}, {flow.start[flow.input]: flow.input}
-    for task in found:
-        for version in task.outputs:
-            name = version.name
-            if version is flow.result:
-                value = version.node.statement.value
-                name = value.id if isinstance(value, ast.Name) else "result"
-            counts[name] = counts.get(name, 0) + 1
-    taken, numbers = {flow.input} | set(flow.studied) | set(flow.fixed), {}
-    local = bound_names(flow.function)
-    for task in found:
-        for version in task.outputs:
-            name = version.name
-            if version is flow.result:
-                value = version.node.statement.value
-                name = value.id if isinstance(value, ast.Name) else "result"
-            region, numbers[name] = name, numbers.get(name, 0) + 1
-            if counts[name] > 1:
-                region = f"{name}_{numbers[name]}"
-            while region in taken or (region != name and region in local):
-                region += "_value"
-            taken.add(region)
-            regions[version] = region
+    start = {flow.input} | set(flow.studied) | set(flow.fixed)
+    local = bound_names(flow.function) | flow.script.names
+
+    def name_of(version):
+        if version is not flow.result:
+            return version.name
+        value = version.node.statement.value
+        return value.id if isinstance(value, ast.Name) and value.id not in start else "result"
+
+    outputs = [version for task in found for version in task.outputs]
+    counts = {}
+    for version in outputs:
+        counts[name_of(version)] = counts.get(name_of(version), 0) + 1
+    regions, taken, numbers = {flow.start[flow.input]: flow.input}, set(start), {}
+    for version in outputs:
+        name = name_of(version)
+        region, numbers[name] = name, numbers.get(name, 0) + 1
+        if counts[name] > 1:
+            region = f"{name}_{numbers[name]}"
+        while region in taken or (region != name and region in local):
+            region += "_value"
+        taken.add(region)
+        regions[version] = region
     used = set(flow.script.names) | BUILTINS | {flow.function.name}
     for task in found:
         task.regions = regions

@@ -75,6 +75,8 @@ class Facts:
         self.closures = {}
         # For a bound name: names whose memory it may share.
         self.shares = {}
+        # Names that `+=` and the like change in place, unless they hold numbers.
+        self.augmented = set()
         # Names that hold generators of random numbers.
         self.generators = set()
         # Weight of the calls: see `weight`.
@@ -152,7 +154,7 @@ class Reader:
             self.visit(value)
             if is_report:
                 self.facts.reports = True
-            elif isinstance(value.func, ast.Attribute) and root and self.is_local(root):
+            elif isinstance(value.func, ast.Attribute) and root and (self.is_local(root) or self.script.holds_state(root)):
                 self.change(value.func.value)
             elif path in self.script.functions:
                 # Its changes of arguments are known.
@@ -182,7 +184,7 @@ class Reader:
         if isinstance(target, ast.Name):
             self.read(target.id)
             if self.is_local(target.id):
-                self.facts.changes.add(target.id)
+                self.facts.augmented.add(target.id)
             self.bind(target, None)
         else:
             self.bind(target, None)
@@ -322,9 +324,8 @@ class Reader:
                 raise Refusal(node, f"an inner function changes {name}; return the value")
             self.facts.changes.add(name)
             self.read(name)
-        elif name in self.script.names and not any(name in names for names in self.inner):
-            if name not in self.script.imported and name not in self.script.functions:
-                raise Refusal(node, f"changes {name} of the file: state that other tasks lack; return the value")
+        elif self.script.holds_state(name) and not any(name in names for names in self.inner):
+            raise Refusal(node, f"changes {name} of the file: state that other tasks lack; return the value")
 
     def bind(self, target, value):
         if isinstance(target, ast.Name):
@@ -498,7 +499,7 @@ class Reader:
                 self.change(word.value)
             if word.arg in ("inplace", "in_place") and node.args:
                 self.change(node.args[0])
-        if isinstance(node.func, ast.Attribute) and root and self.is_local(root):
+        if isinstance(node.func, ast.Attribute) and root and (self.is_local(root) or self.script.holds_state(root)):
             is_generator = root in self.generators
             if node.func.attr in CHANGING_METHODS or is_generator:
                 self.change(node.func.value)

@@ -37,6 +37,10 @@ class Script:
         self.names |= set(self.imported)
         self.summaries = {}
 
+    def holds_state(self, name):
+        """Returns whether a name is a value of the file, rather than a module or function."""
+        return name in self.names and name not in self.imported and name not in self.functions
+
     def summary(self, function):
         """Returns the parameters that a function of the file changes in place, and the weight of its calls."""
         if function.name not in self.summaries:
@@ -49,7 +53,7 @@ class Script:
             for statement in function.body:
                 if not isinstance(statement, ast.ClassDef):
                     reader.statement(statement)
-            changed = set(reader.facts.changes)
+            changed = reader.facts.changes | reader.facts.augmented
             while True:
                 more = set()
                 for name, sources in reader.facts.shares.items():
@@ -195,7 +199,7 @@ class Version:
         self.roots = frozenset(roots) | {self}
         self.closure = frozenset()
         self.readers = []
-        self.is_function = False
+        self.is_function = self.is_number = False
 
 
 class Node:
@@ -207,6 +211,12 @@ class Node:
         # Whether tasks repeat the statement instead of passing its value.
         self.is_repeated = False
         self.depends_on_tile = False
+
+
+def is_number(statement):
+    """Returns whether a statement binds names to numbers: immutable, whatever a later statement does."""
+    value = getattr(statement, "value", None)
+    return isinstance(statement, (ast.Assign, ast.AnnAssign)) and isinstance(value, ast.Constant)
 
 
 class Flow:
@@ -222,6 +232,7 @@ class Flow:
         self.changed_roots = set()
         for name in [self.input, *self.studied, *self.fixed]:
             self.current[name] = Version(name, None)
+            self.current[name].is_number = name in self.studied
         self.start = dict(self.current)
         reader = Reader(script, local)
         for index, statement in enumerate(body):
@@ -232,6 +243,7 @@ class Flow:
 
     def add(self, node):
         facts, current = node.facts, self.current
+        facts.changes |= {name for name in facts.augmented if name not in current or not current[name].is_number}
         names = facts.reads | facts.changes | (facts.binds - facts.must)
         waiting = list(names)
         while waiting:
@@ -268,6 +280,7 @@ class Flow:
                 *(current[source].closure for source in facts.passed if source in current)
             )
             version.is_function = name in facts.bound_functions
+            version.is_number = is_number(node.statement)
             made[name] = version
         for old in [*changed, *partners]:
             if old.name not in made:
@@ -275,7 +288,9 @@ class Flow:
                 version.closure = old.closure
                 made[old.name] = version
         for old in partners:
-            self.together.append((node, old, made[old.name], changed))
+            # The memory of a name changes through another name: both names belong to the task of the change.
+            owners = [version.node for version in (old, *changed) if version.node is not None]
+            self.together.append(([node, *owners], made[old.name]))
         node.makes = made
         current.update(made)
 
@@ -287,7 +302,6 @@ class Flow:
         self.nodes[-1].makes["return"] = self.result
         for node in self.nodes:
             for version in node.reads.values():
-                node.key |= self.key_of(version)
                 if version.node.depends_on_tile if version.node is not None else version.name == self.input:
                     node.depends_on_tile = True
             node.is_repeated = self.repeats(node)
@@ -296,8 +310,11 @@ class Flow:
         if early is not self.nodes[-1]:
             line = early.statement.lineno
             self.warnings.append(f"line {line}: return before the end, so this statement and all later ones are one task")
-        self.acting = [node for node in self.nodes if node.facts.acts]
-        for node in self.acting:
+        acting = [node for node in self.nodes if node.facts.acts]
+        sets = [self.tail, acting] + [nodes for nodes, version in self.together if version.readers]
+        self.sets = [[node for node in nodes if not node.is_repeated] for nodes in sets]
+        self.set_keys()
+        for node in acting:
             self.warnings.append(
                 f"line {node.statement.lineno}: a call without a result: its effect happens once for each distinct result"
             )
@@ -305,6 +322,20 @@ class Flow:
         self.unused = [name for name in self.studied if name not in used]
         for name in self.unused:
             self.warnings.append(f"parameter {name} is not used; the study omits it")
+
+    def set_keys(self):
+        """Sets the keys of nodes. Those of a set, which belong to one task, have the same key."""
+        while True:
+            before = sum(len(node.key) for node in self.nodes)
+            for node in self.nodes:
+                for version in node.reads.values():
+                    node.key |= self.key_of(version)
+            for nodes in self.sets:
+                key = set().union(*(node.key for node in nodes))
+                for node in nodes:
+                    node.key |= key
+            if sum(len(node.key) for node in self.nodes) == before:
+                return
 
     def key_of(self, version):
         if version.node is not None:

@@ -37,6 +37,8 @@ class Types:
             return None
         if isinstance(self.trace.result, dict):
             return "table"
+        if not hasattr(self.trace.result, "shape") or not self.trace.result.shape:
+            return "scalar"
         found = self.trace.measured[version].type()
         return found[0] if found is not None else None
 
@@ -55,7 +57,7 @@ def statement_lines(flow, node):
     if shares:
         return [indent(flow) + line for line in ast.unparse(statement).splitlines()]
     before = [other.end_lineno for other in others if other.end_lineno < statement.lineno]
-    head = max([before[-1] if before else header_end(flow)])
+    head = before[-1] if before else header_end(flow)
     comments = [line for line in script.lines[head : statement.lineno - 1] if line.strip().startswith("#")]
     return comments + script.lines[statement.lineno - 1 : statement.end_lineno]
 
@@ -80,13 +82,12 @@ def indent(flow):
 def function_lines(flow, types, task):
     """Returns the function of a task."""
     space, start = indent(flow), flow.start
-    own = set(task.nodes)
     inputs = ([flow.input] if task.reads_tile else []) + [task.regions[version] for version in task.inputs]
     keywords = list(task.parameters) + [f"{name}={flow.fixed[name]}" for name in task.fixed]
     signature = ", ".join(inputs + (["*"] if keywords else []) + keywords)
     lines = [f"def {task.function}({signature}):"]
     lines.append(f'{space}"""Returns {", ".join(task.regions[version] for version in task.outputs)}: {words(task)} of {flow.function.name}."""')
-    body, given, current = [], {}, dict((name, version) for name, version in start.items())
+    body, given, current = [], {}, dict(start)
     if task.reads_tile:
         copied = start[flow.input] in task.copied
         body.append(f"{flow.input} = {flow.input}.copy()" if copied else f"{flow.input} = numpy.ascontiguousarray({flow.input})")
@@ -134,7 +135,6 @@ def function_lines(flow, types, task):
     if not task.is_last:
         outputs = [types.of(version)[1].replace("{}", kept.get(version, version.name)) for version in task.outputs]
         text.append(f"{space}return {', '.join(outputs)}")
-    assert all(node in own for node in task.nodes)
     return lines + text
 
 
@@ -151,21 +151,21 @@ def words(task):
     return ("line " if len(texts) == 1 and "-" not in texts[0] else "lines ") + ", ".join(texts)
 
 
+# Numbers of a result that is no table, by its element type: names and expressions.
+AREA = ("area-fraction", "float(numpy.count_nonzero({0})) / {0}.size")
 RESPONSES = {
-    "scalar": ("{{\"result\": float({0})}}", None),
-    "mask": ("{{\"area-fraction\": float(numpy.count_nonzero({0})) / {0}.size}}", None),
-    "gray8": ("{{\"area-fraction\": float(numpy.count_nonzero({0})) / {0}.size}}", None),
-    "labels": (
-        "{{\n        \"count\": float(numpy.unique({0}[{0} > 0]).size),\n        \"area-fraction\": float(numpy.count_nonzero({0})) / {0}.size,\n    }}",
-        None,
-    ),
+    "scalar": [("result", "float({0})")],
+    "mask": [AREA],
+    "gray8": [AREA],
+    "labels": [("count", "float(numpy.unique({0}[{0} > 0]).size)"), AREA],
 }
 
 
 def response_lines(region, element):
     """Returns the function of the task that makes a table of a result that is none."""
-    text = RESPONSES[element][0].format(region)
-    return [f"def compute_response({region}):", f'    """Returns the numbers that the study analyses."""', *f"    return {text}".splitlines()]
+    numbers = [f'"{name}": {expression.format(region)}' for name, expression in RESPONSES[element]]
+    start = [f"def compute_response({region}):", '    """Returns the numbers that the study analyzes."""']
+    return [*start, "    return {", *(f"        {number}," for number in numbers), "    }"]
 
 
 def module_text(flow, types, tasks):
@@ -357,7 +357,7 @@ def stage_text(flow, module, listed):
 
 def description(flow, task):
     if task["lines"] == "added":
-        return "The numbers that the study analyses"
+        return "The numbers that the study analyzes"
     return f"{task['lines'][0].upper()}{task['lines'][1:]} of {flow.function.name}"
 
 
