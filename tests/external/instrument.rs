@@ -150,7 +150,8 @@ fn function_is_cut_as_the_example_was_by_hand() {
     pleach(&cut, &["workflow", "check", "workflow.json", "--python", scripts.python()]).done();
     for folder in [&cut, &hand] {
         shorten(&folder.join("study.toml"));
-        let run = ["run", "study.toml", "--out", "results", "--quiet", "--reuse", "dataflow", "--workers", "2"];
+        let run =
+            ["run", "study.toml", "--out", "results", "--quiet", "--reuse", "dataflow", "--workers", "2"];
         pleach(folder, &[&run[..], &["--python", scripts.python()]].concat()).done();
     }
     let of = |folder: &Path, file: &str| text(&folder.join("results").join(file));
@@ -235,6 +236,38 @@ fn keys_are_those_that_brute_force_finds() {
     assert_eq!(cuts(&proposal), cut);
     let stage = json(&scripts.path().join("find0/stage.json"));
     assert_eq!(stage["tasks"][4]["reads"], document!(["labels_2"]));
+}
+
+#[test]
+fn keys_of_names_that_share_memory_are_those_of_brute_force() {
+    let Some(scripts) = Scripts::new("keys_of_names_that_share_memory_are_those_of_brute_force", "64") else {
+        return;
+    };
+    let values = document!({
+        "level": [30, 90], "scale": [1.0, 2.0], "rows": [1, 70], "noise": [1.0, 3.0], "shift": [2, 90], "gain": [0.5, 2.0],
+    });
+    let proposal = check_by_brute_force(&scripts, "aliases.py", "blend", &values, &[]);
+    let cut = [("image", 0), ("mask", 2), ("other", 2), ("columns", 1), ("norm", 2), ("result", 6)];
+    assert_eq!(cuts(&proposal), cut);
+}
+
+#[test]
+fn files_that_the_script_imports_are_copied() {
+    let Some(scripts) = Scripts::new("files_that_the_script_imports_are_copied", "64") else { return };
+    let write = |file: &str, script: &str| fs::write(scripts.path().join(file), script).expect("written");
+    fs::create_dir(scripts.path().join("own")).expect("created");
+    write("own/__init__.py", "from own import inner\n");
+    write("own/inner.py", "import shades\n");
+    write("shades.py", "def gray(tile):\n    return tile.mean(axis=2)\n");
+    let script = "import own\nimport shades\n\n\ndef f(tile, level=100):\n    gray = shades.gray(tile)\n    \
+                  return {'area': float((gray > level).sum())}\n";
+    write("area.py", script);
+    scripts.written("area.py", "cut", &[]);
+    let folder = scripts.path().join("cut");
+    assert_eq!(text(&folder.join("own/inner.py")), "import shades\n");
+    let run = ["run", "study.toml", "--out", "results", "--quiet", "--python", scripts.python()];
+    pleach(&folder, &run).done();
+    assert_eq!(text(&folder.join("results/failed.csv")).lines().count(), 1);
 }
 
 #[test]

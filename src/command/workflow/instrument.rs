@@ -119,20 +119,21 @@ fn write(proposal: &Proposal, script: &Path, out: &Path) -> CommandResult {
 fn show(proposal: &Proposal) {
     let Proposal { script, function, statements, parameters, tasks, .. } = proposal;
     print_line(&format!(
-        "{script}: {function}: {statements} statements, {} parameters, {} tasks",
-        parameters.len(),
-        tasks.len()
+        "{script}: {function}: {}, {}, {}",
+        counted(*statements, "statement"),
+        counted(parameters.len(), "parameter"),
+        counted(tasks.len(), "task")
     ));
     for (number, task) in tasks.iter().enumerate() {
         show_task(number + 1, task, proposal);
     }
     let results: u64 = tasks.iter().map(|task| task.results).sum();
     print_line(&format!(
-        "\nMOAT study of {} trajectories, for each tile: up to {results} task results instead of {} ({} runs of {} tasks)",
+        "\nMOAT study of {} trajectories, for each tile: up to {results} task results instead of {} ({} runs of {})",
         proposal.trajectories,
         proposal.results * tasks.len() as u64,
         proposal.results,
-        tasks.len()
+        counted(tasks.len(), "task")
     ));
     if let (Some(seconds), Some(advice)) = (proposal.seconds, &proposal.advice) {
         show_times(seconds * proposal.results as f64, advice, proposal);
@@ -151,6 +152,11 @@ fn show(proposal: &Proposal) {
         print_line(&format!("\nwarning: {warning}"));
     }
     print_line(&format!("\n{}", proposal.diff));
+}
+
+/// Returns a number with its noun.
+fn counted(count: usize, noun: &str) -> String {
+    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
 }
 
 fn show_task(number: usize, task: &ProposedTask, proposal: &Proposal) {

@@ -163,5 +163,5 @@ fn doubts_are_warnings_with_their_lines() {
     let shown = scripts.instrument(&["f.py"]).done();
     assert!(shown.contains("warning: line 6: a call without a result"), "{shown}");
     assert!(shown.contains("warning: parameter unused is not used; the study omits it"), "{shown}");
-    assert!(shown.contains("f.py: f: 4 statements, 1 parameters"), "{shown}");
+    assert!(shown.contains("f.py: f: 4 statements, 1 parameter, 2 tasks\n"), "{shown}");
 }

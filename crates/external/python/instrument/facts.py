@@ -169,7 +169,10 @@ class Reader:
             self.visit(value)
 
     def on_Assign(self, node):
-        self.visit(node.value)
+        if isinstance(node.value, ast.Lambda) and all(isinstance(target, ast.Name) for target in node.targets):
+            self.function(node.value, is_later=True)
+        else:
+            self.visit(node.value)
         for target in node.targets:
             self.bind(target, node.value)
 
@@ -222,13 +225,10 @@ class Reader:
             self.bound(alias.asname or alias.name)
 
     def on_FunctionDef(self, node):
-        before = set(self.facts.reads)
-        names = self.function(node)
+        names = self.function(node, is_later=True)
         self.bound(node.name)
         self.facts.closures[node.name] = names
         self.facts.bound_functions.add(node.name)
-        # They are read when the function is called.
-        self.facts.reads = before | {name for name in self.facts.reads if name in before}
 
     def on_ClassDef(self, node):
         raise Refusal(node, "a class within the function; a class at the top of the file is allowed")
@@ -451,11 +451,10 @@ class Reader:
         """Returns the local names that an inner function reads."""
         reader = Reader(self.script, self.local, self.generators)
         reader.inner = list(self.inner)
-        reader.function(node)
-        return reader.facts.reads
+        return reader.function(node, is_later=True)
 
-    def function(self, node):
-        """Reads an inner function. Returns the local names that it reads."""
+    def function(self, node, is_later=False):
+        """Reads an inner function. Returns the local names that it reads: now, or when it is called later."""
         arguments = node.args
         for default in arguments.defaults + [value for value in arguments.kw_defaults if value is not None]:
             self.visit(default)
@@ -478,7 +477,10 @@ class Reader:
         self.facts.returns, self.facts.reports = flags
         self.inner.pop()
         found = self.facts.reads
-        self.facts.reads = before | {name for name in found if name not in self.facts.must}
+        if is_later:
+            self.facts.reads = before
+        else:
+            self.facts.reads = before | {name for name in found if name not in self.facts.must}
         return found
 
     def visit_Call(self, node):

@@ -213,6 +213,17 @@ class Node:
         self.depends_on_tile = False
 
 
+def owners(versions):
+    """Returns the nodes that belong to the task of a change of these versions, which share memory.
+
+    A task copies an input that it changes. So the first owner of the memory may be in another task, and all names that were made from
+    it must be in the task of the change.
+    """
+    every = frozenset().union(*(version.roots for version in versions))
+    first = next((root for root in every if root.roots == {root} and all(root in version.roots for version in versions)), None)
+    return [version.node for version in every if version is not first and version.node is not None]
+
+
 def is_number(statement):
     """Returns whether a statement binds names to numbers: immutable, whatever a later statement does."""
     value = getattr(statement, "value", None)
@@ -229,7 +240,7 @@ class Flow:
         local = bound_names(function) | {self.input} | set(self.studied) | set(self.fixed)
         body = function.body[1:] if ast.get_docstring(function) is not None else function.body
         self.current, self.nodes, self.together, self.warnings = {}, [], [], []
-        self.changed_roots = set()
+        self.changed_roots, self.partners = set(), []
         for name in [self.input, *self.studied, *self.fixed]:
             self.current[name] = Version(name, None)
             self.current[name].is_number = name in self.studied
@@ -266,6 +277,7 @@ class Flow:
                 node.reads[name] = current[name]
                 current[name].readers.append(node)
         self.make(node, changed, partners)
+        self.partners += [(node, other, node.makes[other.name]) for other in partners if other.name not in names | facts.binds]
         self.nodes.append(node)
 
     def make(self, node, changed, partners):
@@ -288,9 +300,7 @@ class Flow:
                 version.closure = old.closure
                 made[old.name] = version
         for old in partners:
-            # The memory of a name changes through another name: both names belong to the task of the change.
-            owners = [version.node for version in (old, *changed) if version.node is not None]
-            self.together.append(([node, *owners], made[old.name]))
+            self.together.append(([node, *owners([old, *changed])], made[old.name]))
         node.makes = made
         current.update(made)
 
@@ -298,6 +308,11 @@ class Flow:
         """Completes keys, statements that may end the function, and statements that tasks repeat."""
         if not self.nodes or not isinstance(self.nodes[-1].statement, ast.Return) or self.nodes[-1].statement.value is None:
             raise Refusal(self.nodes[-1].statement if self.nodes else function, f"{function.name} does not end with return and a value")
+        # A name that shares the memory of a change does not matter if nothing reads it afterwards.
+        for node, old, new in reversed(self.partners):
+            if not new.readers:
+                del node.reads[old.name], node.makes[new.name]
+                old.readers.remove(node)
         self.result = Version("return", self.nodes[-1])
         self.nodes[-1].makes["return"] = self.result
         for node in self.nodes:

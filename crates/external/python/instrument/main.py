@@ -106,10 +106,12 @@ def compare(chain, completed):
 
 
 def propose(request):
-    with open(request["script"], encoding="utf-8") as stream:
-        source = stream.read()
     try:
+        with open(request["script"], encoding="utf-8") as stream:
+            source = stream.read()
         script = Script(request["script"], source)
+    except (OSError, ValueError) as error:
+        raise Refusal(None, f"{error}; Python in UTF-8 is allowed")
     except SyntaxError as error:
         raise Refusal(error, error.msg)
     folder = os.path.dirname(os.path.abspath(request["script"]))

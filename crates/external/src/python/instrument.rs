@@ -88,7 +88,7 @@ pub struct Proposal {
     pub joined: Vec<String>,
     /// Measured time of the study, and the joins that lower it. `None` without a tile.
     pub advice: Option<JoinAdvice>,
-    /// Parameter sets for which the tasks gave the bits of the function.
+    /// Number of parameter sets that the tasks and the function were compared at, with equal bits.
     pub compared: usize,
     /// Doubts, each with its line.
     pub warnings: Vec<String>,
