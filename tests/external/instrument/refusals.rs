@@ -56,7 +56,17 @@ const BODIES: [(&str, u32, &str); 28] = [
 ];
 
 /// Whole files with the arguments of the command, and a part of the message.
-const FILES: [(&str, &[&str], &str); 13] = [
+const FILES: [(&str, &[&str], &str); 15] = [
+    (
+        "import numpy as np\nRNG = np.random.default_rng(3)\n\n\ndef f(tile, a=1):\n    return RNG.normal() + a\n",
+        &[],
+        "f.py, line 6: changes RNG of the file: state that other tasks lack",
+    ),
+    (
+        "def f(tile, a=1):\n    import os\n    os.kill(os.getpid(), 11)\n    return {'a': a}\n",
+        &["--tile", "tiles/tissue_01.png", "--out", "out"],
+        "failed to analyze f.py: signal: 11 (SIGSEGV)",
+    ),
     ("def f(tile):\n    return 1.0\n", &[], "f.py, line 1: f has no parameters with a number as default"),
     ("def f(tile, *, a):\n    return a\n", &[], "f.py, line 1: parameter a has no default"),
     (

@@ -1,61 +1,7 @@
-"""Finds what a statement of a function does with the names of the function, without running it.
-
-pleach runs the files of this folder as one program: `facts.py`, `flow.py`, `cuts.py`, `trace.py`, `write.py`, `main.py`. Standard
-library only, and numpy of the user's environment if a tile is given.
-"""
+"""Finds what a statement of a function does with the names of the function, without running it."""
 
 import ast
 import builtins
-
-# Methods that change their object, wherever they are called. In a statement of its own, any method may.
-CHANGING_METHODS = set(
-    "add append clear discard extend fill insert itemset partition pop popitem put remove resize reverse setdefault setfield "
-    "setflags sort update write writelines shuffle".split()
-)
-
-# Functions that change their first argument.
-CHANGING_FUNCTIONS = set(
-    "numpy.copyto numpy.put numpy.place numpy.putmask numpy.fill_diagonal numpy.add.at numpy.subtract.at numpy.maximum.at "
-    "numpy.minimum.at numpy.multiply.at numpy.put_along_axis heapq.heappush heapq.heappop heapq.heapify setattr delattr next "
-    "cv2.drawContours cv2.circle cv2.line cv2.rectangle cv2.polylines cv2.fillPoly cv2.floodFill cv2.ellipse cv2.putText".split()
-)
-
-# Keyword arguments that name an output.
-OUTPUT_KEYWORDS = ("out", "output")
-
-# Functions and methods whose result may share memory with an argument or the object.
-SHARING = set(
-    "asarray asanyarray ascontiguousarray asfortranarray array require ravel reshape squeeze transpose swapaxes moveaxis rollaxis "
-    "expand_dims flip fliplr flipud rot90 diagonal split hsplit vsplit array_split broadcast_to broadcast_arrays atleast_1d "
-    "atleast_2d atleast_3d view astype nan_to_num asmatrix get values items iter reversed enumerate zip dict_values img_as_float "
-    "img_as_float32 img_as_float64 img_as_ubyte img_as_uint img_as_int img_as_bool list tuple next pop setdefault real imag".split()
-)
-
-# Functions whose effect no later statement sees: they may run once for several runs.
-REPORTS = ("print", "warnings.warn", "logging.", "logger.", "log.", "sys.stdout.", "sys.stderr.")
-
-REFUSED_CALLS = {
-    "exec": "runs code that the analysis cannot see",
-    "eval": "runs code that the analysis cannot see",
-    "compile": "makes code that the analysis cannot see",
-    "locals": "reads names that the analysis cannot see",
-    "globals": "reads names that the analysis cannot see",
-    "__import__": "imports a module that the analysis cannot see; an import statement is allowed",
-    "importlib.import_module": "imports a module that the analysis cannot see; an import statement is allowed",
-    "input": "reads from the terminal",
-    "os.urandom": "gives random numbers without a seed",
-    "numpy.seterr": "changes state that other tasks lack; `with np.errstate(…)` is allowed",
-    "warnings.simplefilter": "changes state that other tasks lack; call it at the top of the file",
-    "warnings.filterwarnings": "changes state that other tasks lack; call it at the top of the file",
-    "os.chdir": "changes state that other tasks lack",
-    "os.putenv": "changes state that other tasks lack",
-}
-CLOCKS = ("time.time", "time.perf_counter", "time.monotonic", "time.process_time", "datetime.", "uuid.", "secrets.")
-GENERATORS = set("default_rng RandomState Random Generator PCG64 MT19937 Philox SFC64 SeedSequence".split())
-
-# Weight from which statements count as work: one call of a library, or three calls of numpy, whose functions take a few
-# passes over memory each.
-WORK = 3
 
 
 class Refusal(Exception):
@@ -502,7 +448,7 @@ class Reader:
             if word.arg in ("inplace", "in_place") and node.args:
                 self.change(node.args[0])
         if isinstance(node.func, ast.Attribute) and root and (self.is_local(root) or self.script.holds_state(root)):
-            is_generator = root in self.generators
+            is_generator = root in self.generators or root in self.script.generators
             if node.func.attr in CHANGING_METHODS or is_generator:
                 self.change(node.func.value)
         helper = self.script.functions.get(path) if path and not (root and self.is_local(root)) else None
@@ -528,31 +474,6 @@ class Reader:
 
 def is_none(node):
     return isinstance(node, ast.Constant) and node.value is None
-
-
-def bound_names(function):
-    """Returns the names that statements of a function bind, without those of inner functions and comprehensions."""
-    names, waiting = set(), list(function.body)
-    while waiting:
-        node = waiting.pop()
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-            names.add(node.name)
-            continue
-        if isinstance(node, ast.Lambda):
-            continue
-        if isinstance(node, (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)):
-            waiting.extend(part for part in ast.walk(node) if isinstance(part, ast.NamedExpr))
-            continue
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-            names.add(node.id)
-        elif isinstance(node, ast.ExceptHandler) and node.name:
-            names.add(node.name)
-        elif isinstance(node, ast.alias):
-            names.add((node.asname or node.name).partition(".")[0])
-        elif isinstance(node, (ast.MatchAs, ast.MatchStar)) and node.name:
-            names.add(node.name)
-        waiting.extend(ast.iter_child_nodes(node))
-    return names
 
 
 BUILTINS = set(dir(builtins))

@@ -1,13 +1,5 @@
 """Data flow of a function: its statements as nodes, the versions of its names, and the key of each."""
 
-LIGHT_METHODS = set(
-    "astype copy ravel reshape flatten squeeze transpose min max sum mean any all item tolist size shape clip round argmax argmin "
-    "nonzero fill view items keys values get append extend format join split strip lower upper startswith endswith replace".split()
-)
-NUMPY_TYPES = set(
-    "float16 float32 float64 int8 int16 int32 int64 uint8 uint16 uint32 uint64 bool_ dtype intp finfo iinfo errstate".split()
-)
-
 
 class Script:
     """A parsed file: its imports, functions and names."""
@@ -36,6 +28,12 @@ class Script:
                 self.names.add(node.name)
         self.names |= set(self.imported)
         self.summaries = {}
+        # Names of the file that hold generators of random numbers.
+        self.generators = set()
+        for node in self.tree.body:
+            if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):
+                if (path_of(node.value.func, self) or "").rpartition(".")[2] in GENERATORS:
+                    self.generators |= {target.id for target in node.targets if isinstance(target, ast.Name)}
 
     def holds_state(self, name):
         """Returns whether a name is a value of the file, rather than a module or function."""
@@ -371,3 +369,28 @@ class Flow:
         if isinstance(statement, (ast.Import, ast.ImportFrom, ast.FunctionDef)):
             return True
         return isinstance(statement, (ast.Assign, ast.AnnAssign)) and not node.depends_on_tile
+
+
+def bound_names(function):
+    """Returns the names that statements of a function bind, without those of inner functions and comprehensions."""
+    names, waiting = set(), list(function.body)
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            names.add(node.name)
+            continue
+        if isinstance(node, ast.Lambda):
+            continue
+        if isinstance(node, (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)):
+            waiting.extend(part for part in ast.walk(node) if isinstance(part, ast.NamedExpr))
+            continue
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            names.add(node.id)
+        elif isinstance(node, ast.ExceptHandler) and node.name:
+            names.add(node.name)
+        elif isinstance(node, ast.alias):
+            names.add((node.asname or node.name).partition(".")[0])
+        elif isinstance(node, (ast.MatchAs, ast.MatchStar)) and node.name:
+            names.add(node.name)
+        waiting.extend(ast.iter_child_nodes(node))
+    return names
