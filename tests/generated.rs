@@ -237,6 +237,7 @@ fn every_command_has_a_manual_page() {
             "analyze",
             "workflow check",
             "workflow show",
+            "instrument",
         ];
         assert_eq!(text.contains(".SH \"ENVIRONMENT\""), speaks.contains(&command), "{command}: {text}");
         let path = path.to_str().expect("UTF-8");
