@@ -1,9 +1,8 @@
 //! Grammar of the command line.
 //!
 //! This file has the commands for one machine. [`client`] has the commands that connect to a manager, [`node`] the
-//! processes of a cluster, and [`region`] the commands for stored data regions.
+//! processes of a cluster, and [`storage`] the commands for stored data.
 
-mod cache;
 mod client;
 mod doctor;
 mod external;
@@ -11,14 +10,13 @@ pub(crate) mod manual;
 mod node;
 mod operations;
 mod plan;
-mod region;
 mod simulate;
 mod spill;
 mod storage;
 mod tile;
 mod variables;
+mod workflow;
 
-pub(crate) use cache::{CacheCommand, CacheSearchArgs, CacheStatsArgs};
 pub(crate) use client::{
     CancelArgs, DrainArgs, ForgetArgs, ManagerArgs, OptionalManagerArgs, ResultsArgs, StatusArgs, SubmitArgs,
     WatchArgs,
@@ -29,11 +27,13 @@ pub(crate) use node::{ManagerProcessArgs, Placement, TimeArg, WorkerProcessArgs}
 pub(crate) use operations::OperationSource;
 pub(crate) use plan::PlanArgs;
 pub(crate) use plan::options::{BucketArgs, PlanOptionArgs, TaskOrderArg};
-pub(crate) use region::RegionCommand;
 pub(crate) use simulate::SimulateArgs;
 pub(crate) use spill::SpillArgs;
+pub(crate) use storage::cache::{CacheCommand, CacheSearchArgs, CacheStatsArgs};
+pub(crate) use storage::region::RegionCommand;
 pub(crate) use storage::{BenchArgs, GcArgs, StorageCommand, TierArgs};
 pub(crate) use tile::{SegmentArgs, TissueArgs};
+pub(crate) use workflow::{InstrumentArgs, WorkflowCommand};
 
 use crate::exit::CommandError;
 use clap::error::ErrorKind;
@@ -72,6 +72,8 @@ pub(crate) enum Command {
     /// Check, show or begin workflows; import studies of Dakota and SALib
     #[command(subcommand)]
     Workflow(WorkflowCommand),
+    /// Propose the cuts of a function in Python into tasks, where its parameters enter
+    Instrument(InstrumentArgs),
     /// Segment the nuclei of one tile
     Segment(SegmentArgs),
     /// Show a stored data region, or export it to the format of another program
@@ -241,46 +243,6 @@ pub(crate) struct ReplayArgs {
     /// Print one JSON document on stdout, and nothing else
     #[arg(long)]
     pub(crate) json: bool,
-}
-
-#[derive(Debug, Subcommand)]
-pub(crate) enum WorkflowCommand {
-    /// Check a workflow or stage descriptor and its references
-    Check {
-        /// A workflow file, a stage file, or the name of a built-in workflow
-        file: PathBuf,
-        /// Run the workflow at its default values twice on this tile, and compare all regions
-        #[arg(long, value_name = "TILE")]
-        twice: Option<PathBuf>,
-        #[command(flatten)]
-        python: PythonArgs,
-    },
-    /// Show a workflow: stages, tasks, regions and parameters
-    Show {
-        /// A workflow file or the name of a built-in workflow
-        file: PathBuf,
-        #[command(flatten)]
-        python: PythonArgs,
-        /// Print one JSON document on stdout, and nothing else
-        #[arg(long)]
-        json: bool,
-    },
-    /// Write the folder of a new pipeline: functions in Python, manifest, workflow, study and test
-    New {
-        /// The folder to create; its name becomes that of the workflow
-        folder: PathBuf,
-        /// Write functions in Python, the only language so far
-        #[arg(long, required = true)]
-        python: bool,
-    },
-    /// Convert a Dakota input (.in), a SALib problem (.json) or parameter file (.txt) to a study file
-    Import {
-        /// The file to convert
-        file: PathBuf,
-        /// Output file [default: print the study file]
-        #[arg(long, value_name = "FILE")]
-        out: Option<PathBuf>,
-    },
 }
 
 #[derive(Debug, Subcommand)]

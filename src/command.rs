@@ -36,6 +36,7 @@ pub(crate) fn execute(command: Command, registry: &Registry) -> CommandResult {
         Command::Sample(args) => sample::execute(&args, registry),
         Command::Analyze(args) => analyze::execute(&args, registry),
         Command::Workflow(command) => workflow::execute(&command, registry),
+        Command::Instrument(args) => workflow::instrument::execute(&args),
         Command::Segment(args) => segment::execute(&args, registry),
         Command::Region(command) => region::execute(&command),
         Command::Certs(command) => cluster::certs::execute(&command),

@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 /// Every command with a help page, with groups before their members.
-const COMMANDS: [&str; 42] = [
+const COMMANDS: [&str; 43] = [
     "",
     "run",
     "plan",
@@ -22,6 +22,7 @@ const COMMANDS: [&str; 42] = [
     "workflow show",
     "workflow new",
     "workflow import",
+    "instrument",
     "segment",
     "region",
     "region show",
@@ -198,7 +199,7 @@ fn other_shells_accept_their_completions() {
 fn every_command_has_a_manual_page() {
     let folder = tempfile::tempdir().expect("a folder");
     let said = pleach(folder.path(), &["man", "--out", "a/man1"]).done();
-    assert_eq!(said, "42 manual pages in a/man1\n");
+    assert_eq!(said, "43 manual pages in a/man1\n");
     let names: BTreeSet<String> = fs::read_dir(folder.path().join("a/man1"))
         .expect("a folder")
         .map(|entry| entry.expect("an entry").file_name().into_string().expect("UTF-8"))
@@ -236,6 +237,7 @@ fn every_command_has_a_manual_page() {
             "analyze",
             "workflow check",
             "workflow show",
+            "instrument",
         ];
         assert_eq!(text.contains(".SH \"ENVIRONMENT\""), speaks.contains(&command), "{command}: {text}");
         let path = path.to_str().expect("UTF-8");

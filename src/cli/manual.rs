@@ -31,7 +31,7 @@ pub(super) const VARIABLES: [(&str, &str, &str); 2] = [
 pub(crate) type Example = (&'static str, &'static str);
 
 /// Examples of each command, by its words after `pleach`. Those of `pleach` itself come first.
-pub(crate) const EXAMPLES: [(&str, &[Example]); 37] = [
+pub(crate) const EXAMPLES: [(&str, &[Example]); 38] = [
     (
         "",
         &[
@@ -95,6 +95,16 @@ pub(crate) const EXAMPLES: [(&str, &[Example]); 37] = [
     (
         "workflow import",
         &[("pleach workflow import model.in --out study.toml", "Convert a Dakota input to a study file.")],
+    ),
+    (
+        "instrument",
+        &[
+            ("pleach instrument segment.py", "Propose cuts of the function in a script, and print the diff."),
+            (
+                "pleach instrument segment.py --tile tile.png --out pipeline",
+                "Run the function on a tile, compare the tasks with it, and write the folder of a study.",
+            ),
+        ],
     ),
     (
         "segment",

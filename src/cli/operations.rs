@@ -55,7 +55,7 @@ pub(crate) enum OperationSource<'a> {
 }
 
 impl PythonArgs {
-    fn path(&self) -> Option<&Path> {
+    pub(crate) fn path(&self) -> Option<&Path> {
         self.python.as_deref()
     }
 }

@@ -1,5 +1,8 @@
 //! Grammar of the commands that maintain storage tiers.
 
+pub(super) mod cache;
+pub(super) mod region;
+
 use super::Span;
 use clap::{Args, Subcommand};
 use pleach_planner::memory_size::MemorySize;

@@ -1,7 +1,8 @@
-//! `pleach workflow check|show`: checks and shows descriptors. [`import`] converts files of other programs, and [`new`]
-//! begins a pipeline in Python.
+//! `pleach workflow check|show`: checks and shows descriptors. [`import`] converts files of other programs, [`new`]
+//! begins a pipeline in Python, and [`instrument`] proposes the cuts of a script.
 
 mod import;
+pub(super) mod instrument;
 mod new;
 mod twice;
 

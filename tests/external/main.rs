@@ -13,6 +13,7 @@ mod study;
 
 mod client;
 mod faults;
+mod instrument;
 mod mixed;
 mod pipeline;
 

@@ -27,6 +27,7 @@ pub use error::ExternalError;
 pub use identity::{DIGEST_DIGITS, Identity};
 pub use manifest::{CodeFiles, Manifest};
 pub use pool::Pool;
+pub use python::instrument;
 
 use manifest::Program;
 use pleach_workflow::{DISTRIBUTION, Operation};

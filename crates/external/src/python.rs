@@ -1,5 +1,6 @@
 //! Operations in Python: loading a package, its processes, and its tasks.
 
+pub mod instrument;
 mod launch;
 mod operation;
 

@@ -1,6 +1,6 @@
 //! Grammar of the commands that read a task cache.
 
-use super::cache_location;
+use crate::cli::cache_location;
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
 
