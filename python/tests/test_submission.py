@@ -108,7 +108,7 @@ class Submissions(unittest.TestCase):
         self.assertEqual(again.url, self.url)
 
     def test_a_canceled_study_has_no_results(self) -> None:
-        study = self.of(method={"kind": "moat", "trajectories": 400})
+        study = self.of(method={"kind": "moat", "trajectories": 100})
         submission = study.submit(self.url, certs=self.folder / "ca/me")
         with self.assertRaisesRegex(TimeoutError, f"study {submission.id} is .* after 0.01 s; it continues"):
             submission.wait(0.01)
@@ -135,7 +135,7 @@ class Submissions(unittest.TestCase):
 
         for quiet in (False, True):
             with contextlib.redirect_stderr(Terminal()) as shown:
-                study = self.of(name="shown", method={"kind": "moat", "trajectories": 20})
+                study = self.of(name="shown", method={"kind": "moat", "trajectories": 5})
                 study.submit(self.url, certs=self.folder / "ca/me").wait(120, quiet=quiet)
             pattern = r"\rstudy \S+ is (queued|running): \d+/\d+ evaluations"
             self.assertEqual(bool(re.search(pattern, shown.getvalue())), not quiet, shown.getvalue())

@@ -59,7 +59,7 @@ class Study:
     seed: int = 0
     reference: str | Path | None = None
     both_empty: str | None = None
-    input: Mapping[str, Any] = field(default_factory=dict)
+    input: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
     def __post_init__(self) -> None:
         if (self.tiles is None) == (self.slides is None):
