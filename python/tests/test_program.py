@@ -73,7 +73,7 @@ class Programs(unittest.TestCase):
             self.study.run("out", **named, options=["--ssd=s"])
         arguments = (self.folder / "arguments").read_text().split("\n")
         self.assertEqual(arguments[0], "run")
-        expected = f"--out=out --json --python={sys.prefix} --cache=c --workers=2 --memory=1GB --resume --ssd=s"
+        expected = f"--out=out --python={sys.prefix} --cache=c --workers=2 --memory=1GB --resume --ssd=s --json"
         self.assertEqual(arguments[2:-1], expected.split())
 
 

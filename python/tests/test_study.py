@@ -12,7 +12,17 @@ from pathlib import Path
 
 import numpy as np
 
-from pleach_studies import Indices, Parameter, PleachError, PleachWarning, Results, Study, find_program
+from pleach_studies import (
+    Indices,
+    Parameter,
+    PleachError,
+    PleachWarning,
+    Problem,
+    Results,
+    Study,
+    find_program,
+    sample,
+)
 
 try:
     PLEACH = find_program()
@@ -20,6 +30,9 @@ except FileNotFoundError as error:
     raise unittest.SkipTest(str(error)) from None
 
 needs_pandas = unittest.skipUnless(importlib.util.find_spec("pandas"), "pandas is not installed")
+needs_frames = unittest.skipUnless(
+    importlib.util.find_spec("polars") and importlib.util.find_spec("xarray"), "polars or xarray is not installed"
+)
 needs_salib = unittest.skipUnless(importlib.util.find_spec("SALib"), "SALib is not installed")
 
 MOAT = {"kind": "moat", "trajectories": 2}
@@ -203,6 +216,36 @@ class Studies(unittest.TestCase):
         np.testing.assert_allclose(self.results.Y("dice"), expected)
         self.assertEqual(len(pandas.DataFrame(self.results.responses)), 64)
         self.assertEqual(len(self.results.indices["dice"].to_pandas()), 15)
+
+    @needs_pandas
+    @needs_frames
+    def test_polars_and_xarray_have_the_same_numbers(self) -> None:
+        frame, other, grid = self.results.to_pandas(), self.results.to_polars(), self.results.to_xarray()
+        self.assertEqual(list(frame.columns), other.columns)
+        for name in frame.columns:
+            np.testing.assert_array_equal(frame[name].to_numpy(), other[name].to_numpy(), name)
+        self.assertEqual(dict(grid.sizes), {"evaluation": 32, "tile": 2})
+        np.testing.assert_array_equal(grid["nuclei"].sum("tile"), self.results.Y("nuclei"))
+        np.testing.assert_array_equal(grid["G1"], self.results.samples["G1"])
+        indices = self.results.indices["dice"]
+        self.assertEqual(indices.to_polars()["parameter"].to_list(), list(indices.names))
+        np.testing.assert_array_equal(indices.to_polars()["mu_star"].to_numpy(), indices["mu_star"])
+        np.testing.assert_array_equal(indices.to_xarray()["mu_star"].sel(parameter="G1"), indices["mu_star"][6])
+        self.assertEqual(indices.to_xarray().attrs, {"method": "moat", "response": "dice"})
+
+    def test_the_problem_of_a_workflow(self) -> None:
+        problem = Problem.of("nuclei")
+        self.assertEqual(problem.names, self.results.names)
+        g1 = next(parameter for parameter in problem if parameter.name == "G1")
+        self.assertEqual((g1.default, g1.type, g1.values), (80, "integer", tuple(range(5, 81, 5))))
+        X = sample(problem, method="moat", trajectories=2, levels=20, seed=500)
+        self.assertEqual(X.shape, (32, 15))
+        self.assertEqual(problem.to_salib()["bounds"][6], [5, 80])
+        same = self.of(parameters=problem)
+        self.assertEqual(same.plan()["plans"][0]["evaluations"], 32)
+        file = self.folder / "own.json"
+        with self.assertRaisesRegex(PleachError, "own.json"):
+            Problem.of(file)
 
 
 if __name__ == "__main__":

@@ -16,18 +16,24 @@ mod faults;
 mod instrument;
 mod mixed;
 mod pipeline;
+mod wheel;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Returns the environment that `scripts/install-python` installs. `None`, with a line that names the test, if it cannot.
+/// Prints the line of a test that does not run.
 #[expect(clippy::print_stdout, reason = "a test that does not run prints it")]
+fn skipped(test: &str, reason: &str) {
+    println!("SKIPPED {test}: {reason}");
+}
+
+/// Returns the environment that `scripts/install-python` installs. `None`, with a line that names the test, if it cannot.
 fn environment(test: &str) -> Option<PathBuf> {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts/install-python");
     let output = Command::new(script).output().expect("the script runs");
     if !output.status.success() {
         let text = String::from_utf8_lossy(&output.stderr).into_owned();
-        println!("SKIPPED {test}: no Python environment: {}", text.lines().last().unwrap_or_default());
+        skipped(test, &format!("no Python environment: {}", text.lines().last().unwrap_or_default()));
         return None;
     }
     Some(PathBuf::from(String::from_utf8(output.stdout).expect("UTF-8").trim()))

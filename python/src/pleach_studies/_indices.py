@@ -122,6 +122,30 @@ class Indices(Mapping[str, Floats]):
         flat = {name: numbers for name, numbers in self.items() if numbers.ndim == 1}
         return pandas.DataFrame(flat, index=pandas.Index(self.names, name="parameter"))
 
+    def to_polars(self) -> Any:
+        """Returns a ``polars.DataFrame``: a column ``parameter`` and the columns of :meth:`to_pandas`.
+
+        Raises :class:`ImportError` without polars.
+        """
+        polars: Any = importlib.import_module("polars")
+
+        flat = {name: numbers for name, numbers in self.items() if numbers.ndim == 1}
+        return polars.DataFrame({"parameter": list(self.names), **flat})
+
+    def to_xarray(self) -> Any:
+        """Returns an ``xarray.Dataset`` with the dimension ``parameter``, and ``other`` for indices of second order.
+
+        Raises :class:`ImportError` without xarray.
+        """
+        xarray: Any = importlib.import_module("xarray")
+
+        axes = ("parameter", "other")
+        variables = {name: (axes[: numbers.ndim], numbers) for name, numbers in self.items()}
+        names = list(self.names)
+        coordinates = {axis: names for axis in axes if any(axis in axes_of for axes_of, _ in variables.values())}
+        attributes = {"method": self.method, "response": self.response}
+        return xarray.Dataset(variables, coords=coordinates, attrs=attributes)
+
     def __repr__(self) -> str:
         columns = [name for name, array in self.items() if array.ndim == 1 and not name.endswith(("_low", "_high"))]
         width = max(map(len, (*self.names, "parameter")))

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from . import _toml
+from ._program import call
 
 Distribution = Literal["uniform", "log-uniform", "normal", "log-normal", "truncated-normal", "triangular"]
 
@@ -205,6 +206,19 @@ class Problem:
             found._salib["dists"] = [str(dist) for dist in dists]
         return found
 
+    @classmethod
+    def of(cls, workflow: str | Path, *, python: str | Path | None = None) -> Problem:
+        """Returns the varied parameters of a workflow, with its values, defaults and types.
+
+        ``workflow`` is the name of a built-in workflow, such as ``"nuclei"``, or the path of a workflow file.
+        ``python`` is the environment of its operations in Python.
+
+        Raises :class:`PleachError` for a wrong workflow.
+        """
+        options = [] if python is None else [f"--python={python}"]
+        document = json.loads(call(["workflow", "show", workflow, "--json", *options], Path()))
+        return cls(_of_workflow(entry) for entry in document["parameters"] if _is_varied(entry["domain"]))
+
     def to_salib(self) -> dict[str, Any]:
         """Returns SALib's problem, a new dict with ``num_vars``, ``names`` and ``bounds``.
 
@@ -302,3 +316,30 @@ def _of_salib(name: str, dist: str, numbers: list[float], group: str | None) -> 
         raise ValueError(f"the peak {peak} is not allowed; a fraction of the range, 0 to 1, is allowed")
     mode = min(max(low + peak * (high - low), low), high)
     return Parameter(name, (low, high), distribution="triangular", mode=mode, group=group)
+
+
+def _is_varied(domain: Mapping[str, Any]) -> bool:
+    return domain["kind"] != "fixed" and (domain["kind"] != "levels" or len(domain["values"]) > 1)
+
+
+def _of_workflow(entry: Mapping[str, Any]) -> Parameter:
+    """Reads a parameter of ``pleach workflow show --json``."""
+
+    def number(value: Mapping[str, float]) -> float:
+        [found] = value.values()
+        return found
+
+    domain = entry["domain"]
+    given: dict[str, Any] = {"type": entry["type"], "default": number(entry["default"])}
+    if domain["kind"] == "levels":
+        return Parameter(entry["name"], values=[number(value) for value in domain["values"]], **given)
+    shape = domain.get("distribution") or {"shape": "uniform", **domain}
+    if "low" in shape:
+        given["range"] = (shape["low"], shape["high"])
+    if "deviation" in shape:
+        given["mean"], given["std"] = shape["mean"], shape["deviation"]
+    if "mode" in shape:
+        given["mode"] = shape["mode"]
+    if shape["shape"] != "uniform":
+        given["distribution"] = shape["shape"].replace("_", "-")
+    return Parameter(entry["name"], **given)

@@ -6,12 +6,11 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import IO
 
+from . import _progress
 
 class PleachError(RuntimeError):
     """Error of the program pleach.
@@ -35,11 +34,17 @@ class PleachWarning(UserWarning):
 
 
 def find_program() -> str:
-    """Returns the path of the program: the environment variable ``PLEACH``, else ``pleach`` in ``PATH``.
+    """Returns the path of the program.
+
+    It is the environment variable ``PLEACH``, else the program of the wheel, else ``pleach`` in ``PATH``.
 
     Raises :class:`FileNotFoundError` if there is no such program.
     """
     named = os.environ.get("PLEACH")
+    # A wheel that `scripts/build-wheel` built holds the program that the package was tested with.
+    packed = Path(__file__).with_name("_bin") / "pleach"
+    if not named and packed.is_file():
+        return str(packed)
     found = shutil.which(named or "pleach")
     if found is None:
         if named:
@@ -48,54 +53,60 @@ def find_program() -> str:
     return os.path.abspath(found)
 
 
-def call(arguments: Sequence[str | Path], folder: Path) -> str:
+def call(arguments: Sequence[str | Path], folder: Path, variables: Mapping[str, str] | None = None) -> str:
     """Runs pleach to its end and returns its standard output.
 
-    ``folder`` is the temporary folder of the files of the call. Its path is removed from error messages.
+    ``folder`` is the temporary folder of the files of the call. Its path is removed from error messages. ``variables``
+    are added to the environment.
     """
     command = [find_program(), *map(str, arguments)]
-    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=False)
+    environment = {**os.environ, **(variables or {})}
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=False, env=environment)
     if done.returncode != 0:
         raise error(done.stderr.decode(errors="replace"), done.returncode, folder)
     return done.stdout.decode()
 
 
 def stream(arguments: Sequence[str | Path], folder: Path, quiet: bool) -> int:
-    """Runs pleach, copies its standard error to ``sys.stderr`` unless ``quiet``, and returns 0 or 3.
+    """Runs pleach, shows its standard error unless ``quiet``, and returns 0 or 3.
+
+    A terminal and a notebook show pleach's progress bar. Elsewhere the lines are copied to ``sys.stderr``.
 
     Other exit statuses raise :class:`PleachError`. On :class:`KeyboardInterrupt` pleach is interrupted once, stores
     the computed responses and ends before the exception continues.
     """
-    command = [find_program(), *map(str, arguments)]
-    with tempfile.TemporaryFile() as output:
-        # A session of its own: a Ctrl-C in the terminal reaches pleach once, through this process.
-        with subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.PIPE, start_new_session=True
-        ) as child:
-            assert child.stderr is not None
-            lines: list[str] = []
-
-            def copy(file: IO[bytes]) -> None:
-                for raw in file:
-                    line = raw.decode(errors="replace")
-                    lines.append(line)
-                    if not quiet and not line.startswith("error: "):
-                        sys.stderr.write(line)
-                        sys.stderr.flush()
-
-            try:
-                copy(child.stderr)
-                code = child.wait()
-            except KeyboardInterrupt:
-                child.send_signal(signal.SIGINT)
-                copy(child.stderr)
-                child.wait()
-                raise
-            except BaseException:
-                child.kill()
-                raise
+    place = None if quiet else _progress.place()
+    command = [find_program(), *map(str, arguments), *([] if place else ["--json"])]
+    environment = {**os.environ, **({"TERM": "xterm"} if place == "notebook" else {})}
+    screen = _progress.Screen(place, quiet)
+    source, sink = _progress.terminal() if place else os.pipe()
+    try:
+        with tempfile.TemporaryFile() as output:
+            # A session of its own: a Ctrl-C in the terminal reaches pleach once, through this process.
+            child = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=output, stderr=sink, start_new_session=True, env=environment
+            )
+            os.close(sink)
+            sink = -1
+            with child:
+                try:
+                    screen.copy(source)
+                    code = child.wait()
+                except KeyboardInterrupt:
+                    child.send_signal(signal.SIGINT)
+                    screen.copy(source)
+                    child.wait()
+                    raise
+                except BaseException:
+                    child.kill()
+                    raise
+    finally:
+        os.close(source)
+        if sink >= 0:
+            os.close(sink)
+    screen.close()
     if code not in (0, 3):
-        raise error("".join(lines), code, folder)
+        raise error(screen.text(), code, folder)
     return code
 
 

@@ -113,17 +113,25 @@ class Results:
         """
         if metric not in self.metrics:
             raise KeyError(f"{metric}: no metric of these results; known are {', '.join(self.metrics)}")
-        place = {int(number): place for place, number in enumerate(self.samples["evaluation"])}
-        names, columns = np.unique(self.responses["tile"], return_inverse=True)
-        places = np.array([place.get(number, -1) for number in self.responses["evaluation"].tolist()], dtype=np.int64)
-        # Evaluation 0, the defaults beside the sample, is not in it.
-        known = places >= 0
-        grid: Floats = np.full((len(place), len(names)), np.nan)
-        grid[places[known], columns[known]] = self.responses[metric][known]
-        if not len(names):
-            return np.full(len(place), np.nan)
+        grid = self._grid(metric)
+        if not grid.shape[1]:
+            return np.full(len(grid), np.nan)
         found: dict[str, Floats] = {"sum": grid.sum(axis=1), "mean": grid.mean(axis=1)}
-        return found[tiles or self._rule(metric, found, place)]
+        return found[tiles or self._rule(metric, found, self._rows)]
+
+    @cached_property
+    def _rows(self) -> dict[int, int]:
+        return {int(number): row for row, number in enumerate(self.samples["evaluation"])}
+
+    def _grid(self, metric: str) -> Floats:
+        """Returns a metric, shape (evaluations, tiles). Tiles are in the order of their names."""
+        names, columns = np.unique(self.responses["tile"], return_inverse=True)
+        rows = np.array([self._rows.get(int(number), -1) for number in self.responses["evaluation"]], dtype=np.int64)
+        # Evaluation 0, the defaults beside the sample, is not in it.
+        known = rows >= 0
+        grid: Floats = np.full((len(self._rows), len(names)), np.nan)
+        grid[rows[known], columns[known]] = self.responses[metric][known]
+        return grid
 
     def _rule(self, metric: str, found: dict[str, Floats], place: dict[int, int]) -> str:
         if any(entry["response"] == metric and entry["left_out"] for entry in self.run.get("both_empty") or ()):
@@ -158,6 +166,36 @@ class Results:
         responses, samples = pandas.DataFrame(self.responses), pandas.DataFrame(self.samples)
         joined = responses[["evaluation", "tile"]].merge(samples, on="evaluation", how="left")
         return pandas.concat([joined, responses[list(self.metrics)]], axis=1)
+
+    def to_polars(self) -> Any:
+        """Returns a ``polars.DataFrame`` with the rows and columns of :meth:`to_pandas`.
+
+        Raises :class:`ImportError` without polars.
+        """
+        polars: Any = importlib.import_module("polars")
+
+        rows = [self._rows.get(int(number), -1) for number in self.responses["evaluation"]]
+        columns = {name: self.responses[name].copy() for name in ("evaluation", "tile")}
+        for name in self.samples.dtype.names or ():
+            if name != "evaluation":
+                # Evaluation 0, the defaults beside the sample, has no row: -1 is the added one.
+                columns[name] = np.append(self.samples[name], np.nan)[rows]
+        columns.update((name, self.responses[name].copy()) for name in self.metrics)
+        return polars.DataFrame(columns)
+
+    def to_xarray(self) -> Any:
+        """Returns an ``xarray.Dataset`` with the dimensions ``evaluation`` and ``tile``.
+
+        Its variables are the metrics, ``nan`` where a run failed. The parameters are coordinates along ``evaluation``.
+        Raises :class:`ImportError` without xarray.
+        """
+        xarray: Any = importlib.import_module("xarray")
+
+        variables = {metric: (("evaluation", "tile"), self._grid(metric)) for metric in self.metrics}
+        names = [name for name in self.samples.dtype.names or () if name != "evaluation"]
+        parameters = {name: ("evaluation", self.samples[name]) for name in names}
+        axes = {"evaluation": self.samples["evaluation"], "tile": np.unique(self.responses["tile"])}
+        return xarray.Dataset(variables, coords={**axes, **parameters})
 
     def _file(self, name: str, needed: bool = True) -> Path:
         if self.phases:

@@ -8,14 +8,15 @@ import re
 import tempfile
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from . import _toml
-from ._problem import Parameter
-from ._program import PleachWarning, call, stream
+from ._problem import Parameter, Problem
+from ._program import PleachError, PleachWarning, call, stream
 from ._results import Results
+from ._submission import Connection, Submission, submit
 
 Paths = str | Path | Sequence[str | Path]
 
@@ -36,7 +37,8 @@ class Study:
     ``response``
         A metric, or a list of metrics.
     ``parameters``
-        Parameters whose values differ from the workflow's. Other parameters keep the workflow's ranges.
+        Parameters whose values differ from the workflow's, or a :class:`Problem`. Other parameters keep the workflow's
+        ranges.
     ``reference``
         ``"defaults"``, or a folder of reference files. Omitted: pleach's default.
     ``both_empty``
@@ -57,11 +59,14 @@ class Study:
     seed: int = 0
     reference: str | Path | None = None
     both_empty: str | None = None
-    input: Mapping[str, Any] = field(default_factory=dict)
+    input: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
     def __post_init__(self) -> None:
         if (self.tiles is None) == (self.slides is None):
             raise ValueError("one of tiles and slides is needed")
+        if isinstance(self.parameters, Problem):
+            # Only a problem has types: in a study the workflow determines them.
+            self.parameters = tuple(replace(parameter, type=None) for parameter in self.parameters)
         self.parameters = tuple(self.parameters)
 
     def to_toml(self, folder: str | Path | None = None) -> str:
@@ -136,8 +141,8 @@ class Study:
         ``out`` is the folder of the results, by default the name of the study. ``python`` is the environment of
         operations in Python, ``cache`` a task cache, ``workers`` the maximum number of concurrent tasks, ``memory`` a
         size such as ``"4GB"``. ``resume`` continues an interrupted study, and ``overwrite`` replaces its results.
-        ``options`` are further options, such as ``"--ssd=scratch"``. pleach's standard error is copied to
-        ``sys.stderr`` unless ``quiet``.
+        ``options`` are further options, such as ``"--ssd=scratch"``. A terminal and a notebook show progress and
+        warnings, and other places for ``sys.stderr`` the warnings, unless ``quiet``.
 
         Failed runs give a :class:`PleachWarning`, and ``Results.failed`` lists them. Other failures raise
         :class:`PleachError`. After an interruption, call again with ``resume=True``.
@@ -148,12 +153,43 @@ class Study:
         settings += [f"--{name}" for name, value in (("resume", resume), ("overwrite", overwrite)) if value]
         with tempfile.TemporaryDirectory(prefix="pleach-studies-") as folder:
             study = self._write_in(folder)
-            code = stream(["run", study, f"--out={out}", "--json", *settings, *options], Path(folder), quiet)
+            code = stream(["run", study, f"--out={out}", *settings, *options], Path(folder), quiet)
         results = Results(out)
         if code == 3:
             count = results.run.get("failed", "some")
             warnings.warn(f"{count} runs failed; see the results' `failed`", PleachWarning, stacklevel=2)
         return results
+
+    def submit(
+        self,
+        url: str,
+        *,
+        ca: str | Path | None = None,
+        token: str | None = None,
+        certs: str | Path | None = None,
+        timeout: float | None = None,
+        python: str | Path | None = None,
+        options: Sequence[str] = (),
+    ) -> Submission:
+        """Submits the study to a manager with ``pleach submit`` and sends the input files that the manager lacks.
+
+        ``url`` is the manager's address for clients, ``https://HOST:PORT``. The credentials are ``ca``, the file
+        ``ca.pem`` of the cluster's authority, with the manager's ``token``, or ``certs``, a folder with a client's
+        certificate from ``pleach certs issue``. Without them, the environment variables ``PLEACH_CERTS`` and
+        ``PLEACH_TOKEN`` hold them. ``timeout`` is the time in whole seconds to retry while the manager does not
+        respond, by default 30. ``python`` is the environment of operations in Python. ``options`` are further options, such as
+        ``"--deadline=90m"``.
+
+        Raises :class:`ValueError` without credentials, and :class:`PleachError` with ``code`` 2 for a wrong study or
+        option and 4 if the manager cannot be reached or refuses the study.
+        """
+        connection = Connection(url, ca, token, certs, timeout)
+        settings = [] if python is None else [f"--python={python}"]
+        with tempfile.TemporaryDirectory(prefix="pleach-studies-") as folder:
+            try:
+                return submit(self._write_in(folder), connection, [*settings, *options])
+            except PleachError as error:
+                raise PleachError(error.message.replace(f"{folder}{os.sep}", ""), error.code) from None
 
     def _write_in(self, folder: str) -> Path:
         path = Path(folder, "study.toml")
