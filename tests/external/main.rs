@@ -11,6 +11,7 @@ mod runs;
 #[path = "../support/study.rs"]
 mod study;
 
+mod classifier;
 mod client;
 mod faults;
 mod mixed;
