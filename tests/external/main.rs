@@ -15,6 +15,7 @@ mod classifier;
 mod client;
 mod faults;
 mod mixed;
+mod networks;
 mod pipeline;
 
 use std::path::{Path, PathBuf};
