@@ -127,7 +127,6 @@ fn classifier_runs_once_a_tile_and_gives_the_bits_of_a_plain_loop() {
 
 /// Mean Dice coefficient and F1 of the nuclei on two annotated tiles that the model has not seen.
 #[test]
-#[expect(clippy::print_stdout, reason = "the quality, and a test that does not run prints it")]
 fn classifier_finds_nuclei_of_annotated_tiles() {
     let test = "classifier_finds_nuclei_of_annotated_tiles";
     let Some(python) = environment(test) else { return };
