@@ -11,10 +11,12 @@ mod runs;
 #[path = "../support/study.rs"]
 mod study;
 
+mod classifier;
 mod client;
 mod faults;
 mod instrument;
 mod mixed;
+mod networks;
 mod pipeline;
 mod wheel;
 
