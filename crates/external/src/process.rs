@@ -1,11 +1,12 @@
 //! One process that runs operations, and its end.
 //!
 //! It dies with the thread that has started it (`PR_SET_PDEATHSIG`), so the [pool](crate::pool) starts all processes on one
-//! lasting thread. Its output is read at all times, so that it never waits for pleach.
+//! lasting thread. Its children die with this process ([`watcher`]). Its output is read at all times, so that it never waits for pleach.
 
 mod group;
 mod link;
 mod output_tail;
+mod watcher;
 
 pub(crate) use group::{ProcessGroup, worded};
 
@@ -117,6 +118,6 @@ impl Process {
 
     /// Returns the resident bytes. `None` for an ended process.
     pub(crate) fn resident_bytes(&self) -> Option<u64> {
-        self.group.leader_bytes()
+        self.group.program_bytes()
     }
 }

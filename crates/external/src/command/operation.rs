@@ -1,7 +1,4 @@
 //! An operation that is a command.
-//!
-//! The program dies with pleach if the system has util-linux's `setpriv`, which sets `PR_SET_PDEATHSIG` before it starts the
-//! program. Without it, a program whose pleach is killed runs to its end.
 
 use super::format;
 use super::sources::Sources;
@@ -20,7 +17,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 use tracing::{info, warn};
 
 /// A command.
@@ -103,14 +100,7 @@ impl CommandOperation {
 
     fn command(&self, folder: &Path, arguments: &[Value]) -> Command {
         let words = self.words.iter().map(|word| self.word(word, folder, arguments));
-        let mut command = match &*SETPRIV {
-            Some(setpriv) => {
-                let mut command = Command::new(setpriv);
-                command.args(DIE_WITH_PARENT).arg(self.sources.program());
-                command
-            }
-            None => Command::new(self.sources.program()),
-        };
+        let mut command = Command::new(self.sources.program());
         command.args(words).env_clear().envs(&self.variables);
         command
     }
@@ -142,21 +132,6 @@ fn text(argument: &ExternalArgument, value: &Value) -> String {
     };
     choice.unwrap_or_else(|| value.to_string())
 }
-
-/// Arguments of `setpriv`: the kernel kills the program when the thread that has started it ends.
-const DIE_WITH_PARENT: [&str; 3] = ["--pdeathsig", "KILL", "--"];
-
-/// The program that sets `PR_SET_PDEATHSIG`. `None` if it is missing, or too old for the option.
-static SETPRIV: LazyLock<Option<&'static str>> = LazyLock::new(|| {
-    let mut probe = Command::new("setpriv");
-    probe.args(DIE_WITH_PARENT).arg("true");
-    let probed = probe.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status();
-    if probed.is_ok_and(|status| status.success()) {
-        return Some("setpriv");
-    }
-    warn!("setpriv --pdeathsig is missing (util-linux 2.33); commands outlive a killed pleach");
-    None
-});
 
 impl Operation for CommandOperation {
     fn name(&self) -> &'static str {
