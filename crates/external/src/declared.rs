@@ -95,12 +95,14 @@ impl Declared {
         outputs.saturating_add(self.bytes_a_pixel.saturating_mul(pixels))
     }
 
-    /// Returns the limits of a task in a process with `idle_bytes` before the task.
-    pub(crate) fn limits(&self, inputs: &[&DataRegion], idle_bytes: u64) -> Limits {
-        let estimate = self.memory_bytes(pixels(inputs));
+    /// Returns the limits of a call in a process with `idle_bytes` before it, for one task or several with these pixels. The time
+    /// of each task counts, and `memory.limit` is that of the process.
+    pub(crate) fn limits(&self, pixels: &[u64], idle_bytes: u64) -> Limits {
+        let estimates = pixels.iter().map(|pixels| self.memory_bytes(*pixels));
+        let estimate = estimates.fold(0, u64::saturating_add);
         let beyond = estimate.saturating_mul(LIMIT_RATIO).max(LEAST_LIMIT);
         let bytes = self.memory_limit.unwrap_or(idle_bytes.saturating_add(beyond));
-        Limits { timeout: self.timeout, bytes }
+        Limits { timeout: self.timeout.saturating_mul(pixels.len() as u32), bytes }
     }
 
     /// Returns the seed of a task: a number that equal arguments share.
@@ -143,7 +145,7 @@ impl Declared {
 }
 
 /// Returns the pixels of the largest input.
-fn pixels(inputs: &[&DataRegion]) -> u64 {
+pub(crate) fn pixels(inputs: &[&DataRegion]) -> u64 {
     let of = |input: &&DataRegion| match &*input.shape() {
         [height, width, ..] => height.saturating_mul(*width),
         _ => 0,

@@ -5,11 +5,14 @@
 //! [`IDLE`]. A command is a process of one task, which the pool starts and repeats only.
 
 use crate::failure::Failure;
+use crate::memory_file::KeptFiles;
 use crate::process::{Limits, Process, SCRATCH};
 use parking_lot::{Mutex, RwLock};
 use pleach_files::scratch::Scratch;
+use pleach_regions::DataRegion;
 use std::collections::BTreeMap;
 use std::io;
+use std::os::fd::OwnedFd;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::{Duration, Instant};
@@ -25,6 +28,9 @@ const MAX_GROWTH_PERCENT: u64 = 20;
 
 /// 64 MB: growth of the idle resident bytes that is no reason to replace a process. Allocators keep freed memory.
 const GROWTH_ALLOWANCE: u64 = 64_000_000;
+
+/// 256 MiB: maximum bytes of kept memory files, five tiles of 4096 x 4096 px.
+const MAX_FILE_BYTES: u64 = 256 << 20;
 
 /// Starter of the processes of one kind.
 pub(crate) trait Launch: Send + Sync + std::fmt::Debug {
@@ -62,6 +68,8 @@ pub struct Pool {
     gpu: Mutex<()>,
     /// Resident bytes of running processes when they were idle, by process. Estimates of tasks cover the rest.
     running_bytes: Mutex<BTreeMap<u32, u64>>,
+    /// Memory files of inputs.
+    files: KeptFiles,
     starter: OnceLock<Sender<Job>>,
 }
 
@@ -80,17 +88,23 @@ impl Pool {
         Arc::default()
     }
 
-    /// Returns the resident bytes of all processes, without those of running tasks.
+    /// Returns the resident bytes of all processes, without those of running tasks, and of the kept memory files of inputs.
     #[must_use]
     pub fn resident_bytes(&self) -> u64 {
         let idle: u64 = self.idle.lock().values().flatten().map(|pooled| pooled.idle_bytes).sum();
-        idle + self.running_bytes.lock().values().sum::<u64>()
+        idle + self.running_bytes.lock().values().sum::<u64>() + self.files.bytes()
     }
 
-    /// Ends all idle processes.
+    /// Ends all idle processes, and the kept memory files of inputs.
     pub fn clear(&self) {
+        self.files.shrink(0, 0);
         let idle = std::mem::take(&mut *self.idle.lock());
         drop(idle);
+    }
+
+    /// Returns a memory file of the content of a region, which several tasks may share.
+    pub(crate) fn file(&self, region: &DataRegion) -> io::Result<Arc<OwnedFd>> {
+        self.files.file(region, MAX_FILE_BYTES)
     }
 
     /// Runs a task in a process of `launch`. A process that dies, hangs or grows too much is killed, and the task runs once more in
@@ -105,6 +119,18 @@ impl Pool {
             let idle = if is_first { self.take(kind_of(launch)) } else { None };
             self.run_once(launch, idle, &task)
         })
+    }
+
+    /// Runs a task in a process of `launch` once, whatever happens.
+    pub(crate) fn attempt<T>(
+        self: &Arc<Self>,
+        launch: &Arc<dyn Launch>,
+        on_gpu: bool,
+        task: impl Fn(&mut Process, u64) -> TaskEnd<T>,
+    ) -> Result<T, Failure> {
+        let _gpu = on_gpu.then(|| self.gpu.lock());
+        let _shared = self.alone.read();
+        self.run_once(launch, self.take(kind_of(launch)), &task)
     }
 
     /// Runs a task, and repeats it once if it dies, hangs or grows too much: after too much memory, while no other external task
@@ -211,6 +237,7 @@ impl Pool {
         }
         // Outside the lock: a kill waits for the process.
         drop(ended);
+        self.files.sweep();
     }
 }
 

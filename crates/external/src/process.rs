@@ -5,10 +5,13 @@
 
 mod group;
 mod link;
+mod output_stream;
 mod output_tail;
 mod watcher;
 
 pub(crate) use group::{ProcessGroup, worded};
+pub(crate) use link::MAX_DESCRIPTORS;
+pub(crate) use output_stream::is_pipe;
 
 use crate::failure::Failure;
 use crate::packet::{Answer, Request};
@@ -95,6 +98,25 @@ impl Process {
             }
             Err(error) => Err(system(error)),
         }
+    }
+
+    /// Reads an output of `bytes` bytes that the process writes to a pipe, within the limits. `on_bytes` gets all bytes so far each
+    /// time that some have been read.
+    pub(crate) fn read(
+        &mut self,
+        pipe: &OwnedFd,
+        bytes: u64,
+        limits: Limits,
+        mut on_bytes: impl FnMut(&mut [u8]),
+    ) -> Result<Vec<u8>, Failure> {
+        let content = output_stream::read(pipe, bytes, limits, &mut on_bytes)?;
+        if content.len() as u64 == bytes {
+            return Ok(content);
+        }
+        if self.group.wait(MEMORY_INTERVAL).unwrap_or(false) {
+            return Err(self.death());
+        }
+        Err(Failure::Protocol(format!("{} bytes of an output of {bytes}", content.len())))
     }
 
     /// Returns how the process has ended, with its last output.

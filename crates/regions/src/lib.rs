@@ -18,6 +18,7 @@ pub use codec::encode::{
     MAX_OVERHEAD_BYTES, UndigestedHead,
 };
 pub use data::array::{ArrayError, DenseArray, MAX_AXES};
+pub use data::attachment::Attachment;
 pub use data::element::ElementType;
 pub use data::labels::LabelMap;
 pub use data::number::{NumberType, Sample, TypedValues};

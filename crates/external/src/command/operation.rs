@@ -2,7 +2,7 @@
 
 use super::format;
 use super::sources::Sources;
-use crate::declared::Declared;
+use crate::declared::{Declared, pixels};
 use crate::failure::Failure;
 use crate::identity::Identity;
 use crate::manifest::{
@@ -172,7 +172,7 @@ impl Operation for CommandOperation {
 
     fn run(&self, inputs: &[&DataRegion], arguments: &[Value]) -> Result<Vec<DataRegion>, OperationError> {
         self.declared.check(inputs, arguments)?;
-        let limits = self.declared.limits(inputs, self.resident_bytes);
+        let limits = self.declared.limits(&[pixels(inputs)], self.resident_bytes);
         let once = |_| {
             let result = self.run_once(inputs, arguments, limits);
             if let Err(failure) = &result {

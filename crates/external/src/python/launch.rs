@@ -132,5 +132,6 @@ fn described<'a>(declaration: &'a Declaration, function: &'a str) -> StartOperat
         arguments: arguments.map(|a| StartArgument { name: a.argument.name, choices: &a.choices }).collect(),
         constants: &declaration.constants,
         seeded: declaration.determinism == Determinism::Seeded,
+        batch: declaration.batch.is_some(),
     }
 }

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a failure names its line")]
 
+mod batches;
 mod calls;
 mod deaths;
 mod identities;
