@@ -13,6 +13,7 @@ use crate::command::{meter, process_bytes, workers};
 use crate::exit::{CommandError, CommandResult};
 use crate::interrupt::Interrupt;
 use crate::log;
+use crate::operations;
 use crate::spill;
 use actix::prelude::*;
 use metrics::WorkerSampler;
@@ -238,6 +239,7 @@ impl WorkerNode {
     fn start(self, readiness: &WorkerReadiness) -> CommandResult<Addr<WorkerActor>> {
         let Self { capacity, registry, ledger, ram, exchange, remote } = self;
         let Capacity { slots, memory_bytes, active_paths, spill, cache, .. } = capacity;
+        operations::limit_processes(memory_bytes);
         let pool = rayon::ThreadPoolBuilder::new()
             .num_threads(slots.get() as usize)
             .thread_name(|number| format!("{THREAD_NAME}{number}"))

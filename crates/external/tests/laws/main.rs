@@ -10,6 +10,7 @@ mod kills;
 mod limits;
 mod loading;
 mod manifests;
+mod memory;
 mod protocol;
 mod python;
 mod raised;
