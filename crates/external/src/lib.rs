@@ -28,6 +28,7 @@ pub use identity::Identity;
 pub use manifest::Manifest;
 pub use pool::Pool;
 
+use declared::DeclaredOperation;
 use manifest::Program;
 use pleach_workflow::Operation;
 use std::path::Path;
@@ -67,15 +68,15 @@ pub fn load(
             None => Environment::of_shell()?,
         };
         let loaded = python::load(&manifest, &environment, pool)?;
-        operations.extend(
-            loaded
-                .into_iter()
-                .map(|(operation, identity)| ExternalOperation { operation: Arc::new(operation), identity }),
-        );
+        operations.extend(loaded.into_iter().map(|(operation, identity)| ExternalOperation {
+            operation: Arc::new(DeclaredOperation(operation)),
+            identity,
+        }));
     }
     let commands = command::load(&manifest, pool)?.into_iter();
-    operations.extend(
-        commands.map(|(operation, identity)| ExternalOperation { operation: Arc::new(operation), identity }),
-    );
+    operations.extend(commands.map(|(operation, identity)| ExternalOperation {
+        operation: Arc::new(DeclaredOperation(operation)),
+        identity,
+    }));
     Ok(operations)
 }

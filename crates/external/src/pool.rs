@@ -5,7 +5,7 @@
 //! [`IDLE`]. A command is a process of one task, which the pool starts and repeats only.
 //!
 //! Processes have a memory limit. Beyond it idle ones end, the least recently used first, and then tasks that need a new process wait
-//! for one of the others. A single process always may run.
+//! for a running one. A single process always may run.
 
 mod processes;
 

@@ -2,7 +2,7 @@
 
 use super::format;
 use super::sources::Sources;
-use crate::declared::{Declared, pixels};
+use crate::declared::{Declared, Runs, pixels};
 use crate::failure::Failure;
 use crate::identity::Identity;
 use crate::manifest::{
@@ -12,7 +12,7 @@ use crate::pool::Pool;
 use crate::process::{Limits, ProcessGroup, SCRATCH, worded};
 use pleach_files::scratch::Scratch;
 use pleach_regions::DataRegion;
-use pleach_workflow::{Argument, Meter, Operation, OperationError, Port, Value};
+use pleach_workflow::{OperationError, Value};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::Path;
@@ -98,6 +98,26 @@ impl CommandOperation {
         outputs.collect()
     }
 
+    fn regions(
+        &self,
+        inputs: &[&DataRegion],
+        arguments: &[Value],
+    ) -> Result<Vec<DataRegion>, OperationError> {
+        self.declared.check(inputs, arguments)?;
+        let limits = self.declared.limits(&[pixels(inputs)], self.resident_bytes);
+        let once = |_| {
+            let result = self.run_once(inputs, arguments, limits);
+            if let Err(failure) = &result {
+                let name = self.declared.plain_name();
+                warn!(operation = name, "{name}: {failure}");
+            }
+            result
+        };
+        self.pool
+            .repeated(self.on_gpu, once)
+            .map_err(|failure| OperationError::External { cause: Box::new(failure) })
+    }
+
     fn command(&self, folder: &Path, arguments: &[Value]) -> Command {
         let words = self.words.iter().map(|word| self.word(word, folder, arguments));
         let mut command = Command::new(self.sources.program());
@@ -133,66 +153,22 @@ fn text(argument: &ExternalArgument, value: &Value) -> String {
     choice.unwrap_or_else(|| value.to_string())
 }
 
-impl Operation for CommandOperation {
-    fn name(&self) -> &'static str {
-        self.declared.name()
+impl Runs for CommandOperation {
+    fn declared(&self) -> &Declared {
+        &self.declared
     }
 
-    fn version(&self) -> u32 {
-        self.declared.version()
+    /// Each task starts a program.
+    fn resident_bytes(&self) -> u64 {
+        self.resident_bytes
     }
 
-    fn arguments(&self) -> &[Argument] {
-        self.declared.arguments()
-    }
-
-    fn inputs(&self) -> &[Port] {
-        self.declared.inputs()
-    }
-
-    fn outputs(&self) -> &[Port] {
-        self.declared.outputs()
-    }
-
-    fn cost_seconds(&self, pixels: u64) -> f64 {
-        self.declared.cost_seconds(pixels)
-    }
-
-    fn memory_bytes(&self, pixels: u64) -> u64 {
-        self.declared.memory_bytes(pixels).saturating_add(self.resident_bytes)
-    }
-
-    fn is_deterministic(&self) -> bool {
-        self.declared.is_deterministic()
-    }
-
-    fn components(&self) -> &[(String, String)] {
-        self.declared.components()
-    }
-
-    fn run(&self, inputs: &[&DataRegion], arguments: &[Value]) -> Result<Vec<DataRegion>, OperationError> {
-        self.declared.check(inputs, arguments)?;
-        let limits = self.declared.limits(&[pixels(inputs)], self.resident_bytes);
-        let once = |_| {
-            let result = self.run_once(inputs, arguments, limits);
-            if let Err(failure) = &result {
-                let name = self.declared.plain_name();
-                warn!(operation = name, "{name}: {failure}");
-            }
-            result
-        };
-        self.pool
-            .repeated(self.on_gpu, once)
-            .map_err(|failure| OperationError::External { cause: Box::new(failure) })
-    }
-
-    /// Memory of the program is sampled for its limit only. This process, which `meter` would measure, has a small part.
-    fn run_metered(
+    /// Memory of the program is sampled for its limit only.
+    fn run(
         &self,
         inputs: &[&DataRegion],
         arguments: &[Value],
-        _: Meter,
     ) -> (Result<Vec<DataRegion>, OperationError>, Option<u64>) {
-        (self.run(inputs, arguments), None)
+        (self.regions(inputs, arguments), None)
     }
 }

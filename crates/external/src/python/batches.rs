@@ -1,7 +1,7 @@
 //! Tasks that wait for the call of an operation, so that the next call takes several of them.
 //!
-//! No task waits for others to come: an idle operation runs one task at once. While it runs, further tasks gather. The thread
-//! of one of them makes the next call, and the others wait for their results.
+//! No task waits for later ones: an idle operation runs one task at once. While it runs, further tasks gather. The thread
+//! of one of them makes the next call for several tasks, which wait for their results.
 
 use parking_lot::{Condvar, Mutex};
 use std::collections::VecDeque;
@@ -89,7 +89,7 @@ impl<T, R> Drop for Running<'_, T, R> {
     fn drop(&mut self) {
         let mut state = self.batches.state.lock();
         state.is_running = false;
-        // After a panic the others run again on their own threads.
+        // After a panic, the remaining tasks run again on their own threads.
         for entry in self.entries.drain(..).rev() {
             if std::thread::panicking() && !Arc::ptr_eq(&entry, self.own) && entry.result.lock().is_none() {
                 state.waiting.push_front(entry);

@@ -1,7 +1,7 @@
 //! An operation in Python.
 
 use super::batches::Batches;
-use crate::declared::{Declared, pixels};
+use crate::declared::{Declared, Runs, pixels};
 use crate::failure::Failure;
 use crate::identity::Identity;
 use crate::manifest::{Declaration, Determinism, Device};
@@ -10,7 +10,7 @@ use crate::packet::{Answer, Number, Request};
 use crate::pool::{Launch, Pool, TaskEnd};
 use crate::process::{Limits, Process, is_pipe};
 use pleach_regions::DataRegion;
-use pleach_workflow::{Argument, Meter, Operation, OperationError, Port, Value};
+use pleach_workflow::{OperationError, Port, Value};
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -251,52 +251,15 @@ fn warn_of_thread(name: &str, is_reusable: bool) {
     }
 }
 
-impl Operation for PythonOperation {
-    fn name(&self) -> &'static str {
-        self.declared.name()
+impl Runs for PythonOperation {
+    fn declared(&self) -> &Declared {
+        &self.declared
     }
 
-    fn version(&self) -> u32 {
-        self.declared.version()
-    }
-
-    fn arguments(&self) -> &[Argument] {
-        self.declared.arguments()
-    }
-
-    fn inputs(&self) -> &[Port] {
-        self.declared.inputs()
-    }
-
-    fn outputs(&self) -> &[Port] {
-        self.declared.outputs()
-    }
-
-    fn cost_seconds(&self, pixels: u64) -> f64 {
-        self.declared.cost_seconds(pixels)
-    }
-
-    fn memory_bytes(&self, pixels: u64) -> u64 {
-        self.declared.memory_bytes(pixels)
-    }
-
-    fn is_deterministic(&self) -> bool {
-        self.declared.is_deterministic()
-    }
-
-    fn components(&self) -> &[(String, String)] {
-        self.declared.components()
-    }
-
-    fn run(&self, inputs: &[&DataRegion], arguments: &[Value]) -> Result<Vec<DataRegion>, OperationError> {
-        self.outcome(inputs, arguments).map(|(regions, _)| regions)
-    }
-
-    fn run_metered(
+    fn run(
         &self,
         inputs: &[&DataRegion],
         arguments: &[Value],
-        _: Meter,
     ) -> (Result<Vec<DataRegion>, OperationError>, Option<u64>) {
         match self.outcome(inputs, arguments) {
             Ok((regions, peak_bytes)) => {
