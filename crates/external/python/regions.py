@@ -13,7 +13,7 @@ F_ADD_SEALS, SEAL_ALL = 1033, 0x1 | 0x2 | 0x4 | 0x8
 # Pipes of 256 KiB: two pieces of them fit in the innermost shared cache of the processor.
 F_SETPIPE_SZ, PIPE_BYTES = 1031, 256 * 1024
 
-# Regions of at least so many bytes go through a pipe.
+# Least bytes of a region that goes through a pipe.
 STREAM_BYTES = 512 * 1024
 
 # numpy, which `main` of worker.py imports: an interpreter without it must be able to answer.

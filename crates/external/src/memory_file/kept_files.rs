@@ -84,7 +84,7 @@ impl KeptFiles {
         self.bytes.load(Ordering::Relaxed)
     }
 
-    /// Ends the oldest files until at most so many files and bytes are kept. Tasks that use them keep them until their end.
+    /// Ends the oldest files until at most `files` files with `bytes` bytes are kept. Tasks that use them keep them until their end.
     pub(crate) fn shrink(&self, files: usize, bytes: u64) {
         let mut slots = self.slots.lock();
         slots.retain(|slot| slot.strong_count() > 0);

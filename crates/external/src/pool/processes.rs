@@ -35,7 +35,7 @@ impl Pooled {
         Self { process, _launch: launch, tasks: 0, first_bytes: None, idle_bytes, idle_since }
     }
 
-    /// Notes the end of a task, after which the process has `bytes`. Returns whether the process may run another one.
+    /// Notes the end of a task, after which the process has `bytes`. Returns whether the process may run a further task.
     pub(super) fn is_kept(&mut self, bytes: u64) -> bool {
         self.tasks += 1;
         let first = *self.first_bytes.get_or_insert(bytes);

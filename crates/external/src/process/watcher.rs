@@ -2,7 +2,7 @@
 //!
 //! A watcher is a shell that leads the group and waits for the end of a pipe. Only pleach has the other end, so the kernel
 //! closes it when pleach ends, however it ends. `PR_SET_PDEATHSIG` reaches one process only, a watcher the whole group. The
-//! watcher is in the group from its start to its end, so the number of the group is never that of another one.
+//! watcher is in the group from its start to its end, so no other group has the number meanwhile.
 
 use rustix::process::Pid;
 use std::io::{self, PipeWriter};
