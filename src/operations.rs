@@ -20,6 +20,14 @@ pub(crate) fn process_bytes() -> u64 {
     LazyLock::get(&PROCESSES).map_or(0, |pool| pool.resident_bytes())
 }
 
+/// Part of a worker's memory that processes of external operations may have: half. Regions and tasks need the rest.
+const PROCESS_SHARE: u64 = 2;
+
+/// Limits the processes that run external operations, on a worker with `memory_bytes`.
+pub(crate) fn limit_processes(memory_bytes: u64) {
+    PROCESSES.set_limit_bytes(memory_bytes / PROCESS_SHARE);
+}
+
 /// Ends the idle processes that run external operations.
 pub(crate) fn end_processes() {
     if let Some(pool) = LazyLock::get(&PROCESSES) {

@@ -10,6 +10,12 @@ import os
 
 F_ADD_SEALS, SEAL_ALL = 1033, 0x1 | 0x2 | 0x4 | 0x8
 
+# Pipes of 256 KiB: two pieces of them fit in the innermost shared cache of the processor.
+F_SETPIPE_SZ, PIPE_BYTES = 1031, 256 * 1024
+
+# Least bytes of a region that goes through a pipe.
+STREAM_BYTES = 512 * 1024
+
 # numpy, which `main` of worker.py imports: an interpreter without it must be able to answer.
 np = None
 
@@ -114,7 +120,8 @@ def typed(port, value, kind, dimensions):
         raise Mistake(f"output {port['name']}: {type(value).__name__}; a numpy array is allowed")
     wanted = np.dtype(kind)
     if value.dtype.newbyteorder("=") != wanted:
-        raise Mistake(f"output {port['name']}: dtype {value.dtype}; {wanted} is allowed for {port['element']}")
+        allowed = "uint8, or bool," if port["element"] == "mask" else wanted
+        raise Mistake(f"output {port['name']}: dtype {value.dtype}; {allowed} is allowed for {port['element']}")
     if value.ndim not in dimensions:
         allowed = " or ".join(map(str, dimensions))
         raise Mistake(f"output {port['name']}: shape {value.shape}; {allowed} dimensions are allowed")
@@ -179,16 +186,15 @@ def items(port, value, names):
     return value
 
 
-def reversed_channels(image):
-    """Returns an image with its channels in reverse order, contiguous."""
-    view = image[..., ::-1]
-    if view.flags.c_contiguous:
-        return view
-    # Channel by channel: five times faster than a copy of the view, whose innermost loop has three items.
-    result = np.empty(image.shape, image.dtype)
-    for channel in range(image.shape[2]):
-        result[..., channel] = view[..., channel]
-    return result
+def form(port, value):
+    """Returns the port of an output in the order of its channels in memory, and whether pleach has to reverse them.
+
+    pleach reverses them in the copy that it makes of any output. Here it would take a copy more."""
+    if port.get("channels") != "rgb" or not isinstance(value, np.ndarray) or value.ndim != 3:
+        return port, False
+    if value[..., ::-1].flags.c_contiguous:
+        return port, False
+    return dict(port, channels="bgr"), True
 
 
 def region(port, value):
@@ -197,7 +203,7 @@ def region(port, value):
     family, _, kind = element.partition("-")
     if element == "bgr8":
         if port.get("channels") == "rgb" and isinstance(value, np.ndarray) and value.ndim == 3:
-            value = reversed_channels(value)
+            value = value[..., ::-1]
         image = filled(port, typed(port, value, "u1", (3,)))
         if image.shape[2] != 3:
             raise Mistake(f"output {port['name']}: shape {image.shape}; 3 channels are allowed")
@@ -278,14 +284,53 @@ def annotated(port, value):
     return counts, [class_of] + parts + [numbers] + names
 
 
-def stored(parts):
-    """Writes the parts of a region to a sealed memory file. Returns its descriptor."""
-    descriptor = os.memfd_create("region", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+def views(parts):
+    """Yields the bytes of each part of a region."""
     for part in parts:
         # A view without items, such as the numbers of objects without columns, cannot be cast.
         view = memoryview(part)
-        view = view.cast("B") if view.nbytes else b""
+        yield view.cast("B") if view.nbytes else b""
+
+
+def length(parts):
+    return sum(len(view) for view in views(parts))
+
+
+def write(descriptor, parts):
+    for view in views(parts):
         while len(view):
             view = view[os.write(descriptor, view) :]
+
+
+def stored(parts):
+    """Writes the parts of a region to a sealed memory file. Returns its descriptor."""
+    descriptor = os.memfd_create("region", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    write(descriptor, parts)
     fcntl.fcntl(descriptor, F_ADD_SEALS, SEAL_ALL)
     return descriptor
+
+
+def passed(parts):
+    """Returns the descriptor from which pleach reads a region, and that of a pipe to which it is written after the answer.
+
+    New memory costs more time than a copy: large regions go through a pipe into memory that pleach uses again."""
+    if length(parts) < STREAM_BYTES:
+        return stored(parts), None
+    reader, writer = os.pipe()
+    try:
+        fcntl.fcntl(writer, F_SETPIPE_SZ, PIPE_BYTES)
+    except OSError:
+        # Beyond the user's limit: a smaller pipe is slower.
+        pass
+    return reader, writer
+
+
+def send_through(writer, parts):
+    """Writes the parts of a region to a pipe while pleach reads it, and closes the pipe."""
+    try:
+        write(writer, parts)
+    except BrokenPipeError:
+        # pleach has refused an output, and ends this process.
+        pass
+    finally:
+        os.close(writer)

@@ -193,7 +193,19 @@ class Package:
             arguments[argument["name"]] = choices[str(value)] if choices else value
         if operation["seeded"]:
             arguments["seed"] = packet["seed"]
-        result = function(*self.first, *inputs, **arguments)
+        if not operation["batch"]:
+            return self.outputs(operation, function(*self.first, *inputs, **arguments))
+        # One list for each input, with an item for each tile.
+        ports = len(operation["inputs"])
+        results = function(*self.first, *(inputs[port::ports] for port in range(ports)), **arguments)
+        tiles = packet["tiles"]
+        if not isinstance(results, (tuple, list)) or len(results) != tiles:
+            found = f"{len(results)} results" if isinstance(results, (tuple, list)) else type(results).__name__
+            raise Mistake(f"the function returned {found}; a list of {tiles}, one for each tile, is allowed")
+        return [output for result in results for output in self.outputs(operation, result)]
+
+    def outputs(self, operation, result):
+        """Returns the outputs of one tile."""
         if isinstance(result, types.GeneratorType) or inspect.isawaitable(result):
             raise Mistake("the function returned a generator or coroutine; regions are allowed")
         outputs = operation["outputs"]
@@ -238,7 +250,7 @@ def run(link, package, packet, descriptors):
     own = os.getpid()
     given = []
     try:
-        inputs = zip(operation["inputs"], packet["shapes"], descriptors)
+        inputs = zip(operation["inputs"] * packet["tiles"], packet["shapes"], descriptors)
         given = [opened(port, shape, content(descriptor)) for port, shape, descriptor in inputs]
         reset_peak()
         before, _ = resident()
@@ -250,8 +262,10 @@ def run(link, package, packet, descriptors):
         seconds = time.perf_counter() - start
         if len(sys.modules) != package.loaded:
             package.check_modules()
-        regions = [region(port, value) for port, value in zip(operation["outputs"], results)]
-        written = [stored(parts) for _, parts in regions]
+        ports = operation["outputs"] * packet["tiles"]
+        forms = [form(port, value) for port, value in zip(ports, results)]
+        regions = [region(port, value) for (port, _), value in zip(forms, results)]
+        written = [passed(parts) for _, parts in regions]
     except BaseException as error:
         if os.getpid() != own:
             os._exit(1)
@@ -271,13 +285,18 @@ def run(link, package, packet, descriptors):
         "kind": "done",
         "task": packet["task"],
         "shapes": [[int(count) for count in shape] for shape, _ in regions],
+        "bytes": [length(parts) for _, parts in regions],
+        "reversed": [is_reversed for _, is_reversed in forms],
         "seconds": seconds,
         "peak_bytes": max(0, peak - before),
         "reusable": threading.active_count() <= threads,
     }
-    link.send(answer, written)
-    for descriptor in written:
+    link.send(answer, [descriptor for descriptor, _ in written])
+    for descriptor, _ in written:
         os.close(descriptor)
+    for (_, parts), (_, stream) in zip(regions, written):
+        if stream is not None:
+            send_through(stream, parts)
 
 
 def main():

@@ -5,7 +5,7 @@ use crate::intern::interned;
 use crate::manifest::{Declaration, Determinism};
 use crate::process::Limits;
 use pleach_regions::{DataRegion, WrongElement};
-use pleach_workflow::{Argument, OperationError, Port, Value};
+use pleach_workflow::{Argument, Meter, Operation, OperationError, Port, Value};
 use std::time::Duration;
 
 /// 256 MB: least memory that a task may use beyond an idle process without an explicit limit. Estimates of small tiles would
@@ -53,40 +53,12 @@ impl Declared {
         }
     }
 
-    pub(crate) fn name(&self) -> &'static str {
-        self.name
-    }
-
     pub(crate) fn plain_name(&self) -> &'static str {
         self.plain_name
     }
 
-    pub(crate) fn version(&self) -> u32 {
-        self.version
-    }
-
-    pub(crate) fn arguments(&self) -> &[Argument] {
-        &self.arguments
-    }
-
-    pub(crate) fn inputs(&self) -> &[Port] {
-        &self.inputs
-    }
-
     pub(crate) fn outputs(&self) -> &[Port] {
         &self.outputs
-    }
-
-    pub(crate) fn is_deterministic(&self) -> bool {
-        self.is_deterministic
-    }
-
-    pub(crate) fn components(&self) -> &[(String, String)] {
-        &self.components
-    }
-
-    pub(crate) fn cost_seconds(&self, pixels: u64) -> f64 {
-        self.seconds + self.nanoseconds_a_pixel * 1e-9 * pixels as f64
     }
 
     /// Returns the bytes of a run: the outputs in this process, and the memory of the other process beyond its idle state.
@@ -95,12 +67,14 @@ impl Declared {
         outputs.saturating_add(self.bytes_a_pixel.saturating_mul(pixels))
     }
 
-    /// Returns the limits of a task in a process with `idle_bytes` before the task.
-    pub(crate) fn limits(&self, inputs: &[&DataRegion], idle_bytes: u64) -> Limits {
-        let estimate = self.memory_bytes(pixels(inputs));
+    /// Returns the limits of a call in a process with `idle_bytes` before it, for one task or several with these pixels. The time
+    /// of each task counts, and `memory.limit` is that of the process.
+    pub(crate) fn limits(&self, pixels: &[u64], idle_bytes: u64) -> Limits {
+        let estimates = pixels.iter().map(|pixels| self.memory_bytes(*pixels));
+        let estimate = estimates.fold(0, u64::saturating_add);
         let beyond = estimate.saturating_mul(LIMIT_RATIO).max(LEAST_LIMIT);
         let bytes = self.memory_limit.unwrap_or(idle_bytes.saturating_add(beyond));
-        Limits { timeout: self.timeout, bytes }
+        Limits { timeout: self.timeout.saturating_mul(pixels.len() as u32), bytes }
     }
 
     /// Returns the seed of a task: a number that equal arguments share.
@@ -142,8 +116,82 @@ impl Declared {
     }
 }
 
+/// Runs the tasks of a declared operation.
+pub(crate) trait Runs: Send + Sync {
+    /// Returns the declaration.
+    fn declared(&self) -> &Declared;
+
+    /// Returns the bytes of a process that each task starts, apart from pixels.
+    fn resident_bytes(&self) -> u64 {
+        0
+    }
+
+    /// Runs a task. Returns its outputs, and the peak bytes of the other process with the outputs, if they are measured.
+    fn run(
+        &self,
+        inputs: &[&DataRegion],
+        arguments: &[Value],
+    ) -> (Result<Vec<DataRegion>, OperationError>, Option<u64>);
+}
+
+/// An operation as its declaration describes it.
+pub(crate) struct DeclaredOperation<R>(pub(crate) R);
+
+impl<R: Runs> Operation for DeclaredOperation<R> {
+    fn name(&self) -> &'static str {
+        self.0.declared().name
+    }
+
+    fn version(&self) -> u32 {
+        self.0.declared().version
+    }
+
+    fn arguments(&self) -> &[Argument] {
+        &self.0.declared().arguments
+    }
+
+    fn inputs(&self) -> &[Port] {
+        &self.0.declared().inputs
+    }
+
+    fn outputs(&self) -> &[Port] {
+        &self.0.declared().outputs
+    }
+
+    fn cost_seconds(&self, pixels: u64) -> f64 {
+        let Declared { seconds, nanoseconds_a_pixel, .. } = self.0.declared();
+        seconds + nanoseconds_a_pixel * 1e-9 * pixels as f64
+    }
+
+    fn memory_bytes(&self, pixels: u64) -> u64 {
+        self.0.declared().memory_bytes(pixels).saturating_add(self.0.resident_bytes())
+    }
+
+    fn is_deterministic(&self) -> bool {
+        self.0.declared().is_deterministic
+    }
+
+    fn components(&self) -> &[(String, String)] {
+        &self.0.declared().components
+    }
+
+    fn run(&self, inputs: &[&DataRegion], arguments: &[Value]) -> Result<Vec<DataRegion>, OperationError> {
+        self.0.run(inputs, arguments).0
+    }
+
+    /// The process that runs the task is measured, instead of this one, which `meter` would measure.
+    fn run_metered(
+        &self,
+        inputs: &[&DataRegion],
+        arguments: &[Value],
+        _: Meter,
+    ) -> (Result<Vec<DataRegion>, OperationError>, Option<u64>) {
+        self.0.run(inputs, arguments)
+    }
+}
+
 /// Returns the pixels of the largest input.
-fn pixels(inputs: &[&DataRegion]) -> u64 {
+pub(crate) fn pixels(inputs: &[&DataRegion]) -> u64 {
     let of = |input: &&DataRegion| match &*input.shape() {
         [height, width, ..] => height.saturating_mul(*width),
         _ => 0,

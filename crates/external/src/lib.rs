@@ -29,6 +29,7 @@ pub use manifest::{CodeFiles, Manifest};
 pub use pool::Pool;
 pub use python::instrument;
 
+use declared::DeclaredOperation;
 use manifest::Program;
 use pleach_workflow::{DISTRIBUTION, Operation};
 use std::path::Path;
@@ -97,15 +98,15 @@ fn load_operations(
     if manifest.operations.iter().any(|declaration| is_python(&declaration.program)) {
         let environment = environment(manifest.python.as_deref().or(python))?;
         let loaded = python::load(manifest, &environment, pool)?;
-        operations.extend(
-            loaded
-                .into_iter()
-                .map(|(operation, identity)| ExternalOperation { operation: Arc::new(operation), identity }),
-        );
+        operations.extend(loaded.into_iter().map(|(operation, identity)| ExternalOperation {
+            operation: Arc::new(DeclaredOperation(operation)),
+            identity,
+        }));
     }
     let commands = command::load(manifest, pool)?.into_iter();
-    operations.extend(
-        commands.map(|(operation, identity)| ExternalOperation { operation: Arc::new(operation), identity }),
-    );
+    operations.extend(commands.map(|(operation, identity)| ExternalOperation {
+        operation: Arc::new(DeclaredOperation(operation)),
+        identity,
+    }));
     Ok(operations)
 }

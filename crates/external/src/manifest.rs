@@ -15,6 +15,7 @@ pub(crate) use command::Piece;
 pub use file_format::FileFormat;
 
 use crate::intern::interned;
+use crate::process::MAX_DESCRIPTORS;
 use memory_text::MemoryText;
 use pleach_regions::ElementType;
 use pleach_workflow::toml_fields::{FieldError, FieldProblem};
@@ -93,6 +94,8 @@ pub struct Declaration {
     pub determinism: Determinism,
     /// Device that it runs on.
     pub device: Device,
+    /// Maximum tiles of a call, for functions that take several. `None` for functions of one tile.
+    pub batch: Option<usize>,
     /// The entry as text, for the identity.
     pub entry: String,
 }
@@ -262,6 +265,7 @@ impl Reader<'_> {
             timeout: self.timeout(at, written.timeout_seconds)?,
             determinism: written.determinism,
             device: written.device,
+            batch: self.batch(at, written)?,
             entry: entry(written),
         })
     }
@@ -290,6 +294,21 @@ impl Reader<'_> {
                 self.fail(&field, seconds, "more than 0 and at most 1000000 s are allowed")
             }
         }
+    }
+
+    fn batch(&self, at: &str, written: &WrittenOperation) -> Result<Option<usize>, FieldError> {
+        let Some(batch) = written.batch else { return Ok(None) };
+        let field = format!("{at}.batch");
+        if !written.command.is_empty() || written.inputs.is_empty() {
+            return self.fail(&field, batch, "only functions in Python with inputs take several tiles");
+        }
+        let most = MAX_DESCRIPTORS / written.inputs.len().max(written.outputs.len());
+        if !(2..=most).contains(&batch) {
+            let allowed =
+                format!("2 to {most} tiles are allowed ({MAX_DESCRIPTORS} inputs or outputs a call)");
+            return self.fail(&field, batch, &allowed);
+        }
+        Ok(Some(batch))
     }
 
     /// Returns the program of an operation in Python. `None` for a command.
@@ -451,7 +470,9 @@ fn entry(written: &WrittenOperation) -> String {
     let WrittenOperation { name, version, function, setup, command, .. } = written;
     let WrittenOperation { inputs, outputs, arguments, constants, env, determinism, device, .. } = written;
     let program = (name, version, function, setup, command);
-    format!("{:?}", (program, inputs, outputs, arguments, constants, env, determinism, device))
+    let entry = format!("{:?}", (program, inputs, outputs, arguments, constants, env, determinism, device));
+    // A function of several tiles is another program than one of a single tile. Their number changes no result.
+    if written.batch.is_some() { entry + " batch" } else { entry }
 }
 
 /// Returns whether JSON has such a value.

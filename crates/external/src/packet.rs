@@ -32,6 +32,8 @@ pub(crate) struct StartOperation<'a> {
     pub(crate) arguments: Vec<StartArgument<'a>>,
     pub(crate) constants: &'a BTreeMap<String, serde_json::Value>,
     pub(crate) seeded: bool,
+    /// The function gets lists of inputs, with an item for each tile.
+    pub(crate) batch: bool,
 }
 
 #[derive(Debug, Serialize)]
@@ -56,7 +58,15 @@ pub(crate) enum Request<'a> {
     /// Load the operations.
     Start,
     /// Run a task. The answer has its number, so that an answer to an earlier task is not taken for it.
-    Run { task: u64, operation: usize, arguments: Vec<Number>, shapes: &'a [Vec<u64>], seed: u64 },
+    /// Shapes are those of the inputs of the first tile, then of the next.
+    Run {
+        task: u64,
+        operation: usize,
+        arguments: Vec<Number>,
+        tiles: usize,
+        shapes: &'a [&'a [u64]],
+        seed: u64,
+    },
 }
 
 /// An argument as JSON.
@@ -87,7 +97,12 @@ pub(crate) enum Answer {
     /// The task has outputs.
     Done {
         task: u64,
+        /// Those of the outputs of the first tile, then of the next.
         shapes: Vec<Vec<u64>>,
+        /// Lengths of the outputs.
+        bytes: Vec<u64>,
+        /// Images in the order R, G, B, which is not that of the region.
+        reversed: Vec<bool>,
         #[serde(default)]
         peak_bytes: u64,
         reusable: bool,
@@ -119,12 +134,12 @@ mod tests {
     #[test]
     fn packets_have_the_form_that_the_process_reads() {
         let arguments = vec![Number::Integer(3), Number::Real(0.1)];
-        let shapes = [vec![2, 3, 3]];
-        let run = Request::Run { task: 5, operation: 1, arguments, shapes: &shapes, seed: 7 };
+        let shapes = [&[2, 3, 3][..]];
+        let run = Request::Run { task: 5, operation: 1, arguments, tiles: 1, shapes: &shapes, seed: 7 };
         let text = serde_json::to_string(&run).unwrap();
         assert_eq!(
             text,
-            r#"{"kind":"run","task":5,"operation":1,"arguments":[3,0.1],"shapes":[[2,3,3]],"seed":7}"#
+            r#"{"kind":"run","task":5,"operation":1,"arguments":[3,0.1],"tiles":1,"shapes":[[2,3,3]],"seed":7}"#
         );
         assert_eq!(serde_json::to_string(&Request::Start).unwrap(), r#"{"kind":"start"}"#);
         let failed = r#"{"kind":"failed","task":5,"type":"ValueError","text":"t","reusable":true}"#;

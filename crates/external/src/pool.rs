@@ -3,28 +3,34 @@
 //! A process serves one [`Launch`]: the operations of a package with one setup. A task borrows an idle process or starts one, on
 //! the thread that runs the task, so that there are at most as many running processes as slots. Idle ones end after
 //! [`IDLE`]. A command is a process of one task, which the pool starts and repeats only.
+//!
+//! Processes have a memory limit. Beyond it idle ones end, the least recently used first, and then tasks that need a new process wait
+//! for a running one. A single process always may run.
+
+mod processes;
 
 use crate::failure::Failure;
+use crate::memory_file::KeptFiles;
 use crate::process::{Limits, Process, SCRATCH};
-use parking_lot::{Mutex, RwLock};
+use parking_lot::{Condvar, Mutex, MutexGuard, RwLock};
 use pleach_files::scratch::Scratch;
-use std::collections::BTreeMap;
+use pleach_regions::DataRegion;
+use processes::{Pooled, Processes};
 use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, OnceLock, Weak};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// 60 s: idle time of a process before it ends. Loading libraries takes seconds.
 const IDLE: Duration = Duration::from_mins(1);
 
-/// Tasks after which a process is replaced, so that a leak stays small.
-const MAX_TASKS: u32 = 1000;
+/// 256 MiB: maximum bytes of kept memory files, five tiles of 4096 x 4096 px.
+const MAX_FILE_BYTES: u64 = 256 << 20;
 
-/// Growth of the idle resident bytes, in percent, after which a process is replaced.
-const MAX_GROWTH_PERCENT: u64 = 20;
-
-/// 64 MB: growth of the idle resident bytes that is no reason to replace a process. Allocators keep freed memory.
-const GROWTH_ALLOWANCE: u64 = 64_000_000;
+/// Part of the limit that kept memory files may have: a quarter. Processes need the rest.
+const FILE_SHARE: u64 = 4;
 
 /// Starter of the processes of one kind.
 pub(crate) trait Launch: Send + Sync + std::fmt::Debug {
@@ -33,19 +39,9 @@ pub(crate) trait Launch: Send + Sync + std::fmt::Debug {
 
     /// Prepares a started process. It runs on the thread of the task.
     fn prepare(&self, process: &mut Process) -> Result<(), Failure>;
-}
 
-/// A process with its use.
-#[derive(Debug)]
-struct Pooled {
-    process: Process,
-    /// Kept, so that no later one has its address, which is the kind of the process.
-    _launch: Arc<dyn Launch>,
-    tasks: u32,
-    /// Resident bytes after the first task.
-    first_bytes: Option<u64>,
-    idle_bytes: u64,
-    idle_since: Instant,
+    /// Returns the estimated resident bytes of an idle process.
+    fn resident_bytes(&self) -> u64;
 }
 
 /// Job of the pool's thread.
@@ -54,15 +50,27 @@ type Job = Box<dyn FnOnce() + Send>;
 /// The processes of a worker.
 #[derive(Debug, Default)]
 pub struct Pool {
-    /// Idle processes by kind, the most recently used last.
-    idle: Mutex<BTreeMap<usize, Vec<Pooled>>>,
+    processes: Mutex<Processes>,
+    /// A process has ended its task or its start.
+    returned: Condvar,
+    limit_bytes: Limit,
     /// Held shared by each task, and exclusively by one that is repeated for want of memory.
     alone: RwLock<()>,
     /// Held by the task on the GPU.
     gpu: Mutex<()>,
-    /// Resident bytes of running processes when they were idle, by process. Estimates of tasks cover the rest.
-    running_bytes: Mutex<BTreeMap<u32, u64>>,
+    /// Memory files of inputs.
+    files: KeptFiles,
     starter: OnceLock<Sender<Job>>,
+}
+
+/// Maximum bytes of processes and kept files.
+#[derive(Debug)]
+struct Limit(AtomicU64);
+
+impl Default for Limit {
+    fn default() -> Self {
+        Self(AtomicU64::new(u64::MAX))
+    }
 }
 
 /// Result of one task in a process.
@@ -80,17 +88,32 @@ impl Pool {
         Arc::default()
     }
 
-    /// Returns the resident bytes of all processes, without those of running tasks.
+    /// Returns the resident bytes of all processes, without those of running tasks, and of the kept memory files of inputs.
     #[must_use]
     pub fn resident_bytes(&self) -> u64 {
-        let idle: u64 = self.idle.lock().values().flatten().map(|pooled| pooled.idle_bytes).sum();
-        idle + self.running_bytes.lock().values().sum::<u64>()
+        self.processes.lock().bytes().saturating_add(self.files.bytes())
     }
 
-    /// Ends all idle processes.
+    /// Sets the maximum of [`resident_bytes`](Self::resident_bytes). A single process may have more.
+    pub fn set_limit_bytes(&self, limit: u64) {
+        self.limit_bytes.0.store(limit, Ordering::Relaxed);
+        self.shrink();
+    }
+
+    fn limit_bytes(&self) -> u64 {
+        self.limit_bytes.0.load(Ordering::Relaxed)
+    }
+
+    /// Ends all idle processes, and the kept memory files of inputs.
     pub fn clear(&self) {
-        let idle = std::mem::take(&mut *self.idle.lock());
+        self.files.shrink(0, 0);
+        let idle = self.processes.lock().take_all();
         drop(idle);
+    }
+
+    /// Returns a memory file of the content of a region, which several tasks may share.
+    pub(crate) fn file(&self, region: &DataRegion) -> io::Result<Arc<OwnedFd>> {
+        self.files.file(region, MAX_FILE_BYTES.min(self.limit_bytes() / FILE_SHARE))
     }
 
     /// Runs a task in a process of `launch`. A process that dies, hangs or grows too much is killed, and the task runs once more in
@@ -101,10 +124,19 @@ impl Pool {
         on_gpu: bool,
         task: impl Fn(&mut Process, u64) -> TaskEnd<T>,
     ) -> Result<T, Failure> {
-        self.repeated(on_gpu, |is_first| {
-            let idle = if is_first { self.take(kind_of(launch)) } else { None };
-            self.run_once(launch, idle, &task)
-        })
+        self.repeated(on_gpu, |is_first| self.run_once(launch, is_first, &task))
+    }
+
+    /// Runs a task in a process of `launch` once, whatever happens.
+    pub(crate) fn attempt<T>(
+        self: &Arc<Self>,
+        launch: &Arc<dyn Launch>,
+        on_gpu: bool,
+        task: impl Fn(&mut Process, u64) -> TaskEnd<T>,
+    ) -> Result<T, Failure> {
+        let _gpu = on_gpu.then(|| self.gpu.lock());
+        let _shared = self.alone.read();
+        self.run_once(launch, true, &task)
     }
 
     /// Runs a task, and repeats it once if it dies, hangs or grows too much: after too much memory, while no other external task
@@ -150,67 +182,133 @@ impl Pool {
         started.map_err(|error| system(error.to_string()))
     }
 
+    /// Runs a task in an idle process or a new one.
     fn run_once<T>(
         self: &Arc<Self>,
         launch: &Arc<dyn Launch>,
-        idle: Option<Pooled>,
+        takes_idle: bool,
         task: &impl Fn(&mut Process, u64) -> TaskEnd<T>,
     ) -> Result<T, Failure> {
-        let mut pooled = match idle {
-            Some(pooled) => pooled,
-            None => self.start(launch)?,
+        let mut pooled = match self.take_or_reserve(launch, takes_idle) {
+            Taken::Idle(pooled) => *pooled,
+            Taken::Reserved(reserved) => self.start(launch, reserved)?,
         };
-        let id = pooled.process.id();
-        self.running_bytes.lock().insert(id, pooled.idle_bytes);
+        let _running = Running { pool: self, id: pooled.process.id() };
         let TaskEnd { result, is_reusable } = task(&mut pooled.process, pooled.idle_bytes);
-        self.running_bytes.lock().remove(&id);
-        if is_reusable {
-            self.give_back(kind_of(launch), pooled);
-        }
+        self.give_back(kind_of(launch), pooled, is_reusable);
         result
     }
 
-    fn take(&self, kind: usize) -> Option<Pooled> {
-        self.idle.lock().get_mut(&kind)?.pop()
-    }
-
-    fn give_back(&self, kind: usize, mut pooled: Pooled) {
-        let Some(bytes) = pooled.process.resident_bytes() else { return };
-        pooled.tasks += 1;
-        let first = *pooled.first_bytes.get_or_insert(bytes);
-        let most = first + (first / 100 * MAX_GROWTH_PERCENT).max(GROWTH_ALLOWANCE);
-        if pooled.tasks >= MAX_TASKS || bytes > most {
-            return;
+    /// Returns an idle process of a kind, or room for a new one. Waits until the memory suffices.
+    fn take_or_reserve(&self, launch: &Arc<dyn Launch>, takes_idle: bool) -> Taken<'_> {
+        let kind = kind_of(launch);
+        let mut has_files = true;
+        let mut processes = self.processes.lock();
+        loop {
+            if takes_idle && let Some(pooled) = processes.take(kind) {
+                return Taken::Idle(Box::new(pooled));
+            }
+            let bytes = processes.expected_bytes(kind).unwrap_or_else(|| launch.resident_bytes());
+            let needed = processes.bytes().saturating_add(self.files.bytes()).saturating_add(bytes);
+            if needed <= self.limit_bytes() || processes.is_idle() {
+                processes.starting_bytes.push(bytes);
+                let reserved = Reserved { pool: self, bytes };
+                // A single process may exceed the limit, but then without idle ones.
+                drop(processes);
+                self.shrink();
+                return Taken::Reserved(reserved);
+            }
+            if std::mem::take(&mut has_files) {
+                self.files.shrink(0, 0);
+                continue;
+            }
+            match processes.take_oldest() {
+                // A kill waits for the process.
+                Some(oldest) => MutexGuard::unlocked(&mut processes, || drop(oldest)),
+                None => self.returned.wait(&mut processes),
+            }
         }
-        pooled.idle_bytes = bytes;
-        pooled.idle_since = Instant::now();
-        self.idle.lock().entry(kind).or_default().push(pooled);
     }
 
-    fn start(self: &Arc<Self>, launch: &Arc<dyn Launch>) -> Result<Pooled, Failure> {
+    fn give_back(&self, kind: usize, mut pooled: Pooled, is_reusable: bool) {
+        let id = pooled.process.id();
+        let bytes = pooled.process.resident_bytes().filter(|_| is_reusable);
+        let is_kept = bytes.is_some_and(|bytes| pooled.is_kept(bytes));
+        // Outside the lock: a kill waits for the process. Its memory counts until then.
+        let pooled = is_kept.then_some(pooled);
+        self.processes.lock().finish(id, kind, pooled);
+        self.returned.notify_all();
+        self.shrink();
+    }
+
+    fn start(self: &Arc<Self>, launch: &Arc<dyn Launch>, reserved: Reserved<'_>) -> Result<Pooled, Failure> {
         let of_thread = Arc::clone(launch);
         let mut process = self.started(move || of_thread.start())?;
         launch.prepare(&mut process)?;
         let idle_bytes = process.resident_bytes().unwrap_or(0);
-        let launch = Arc::clone(launch);
-        Ok(Pooled {
-            process,
-            _launch: launch,
-            tasks: 0,
-            first_bytes: None,
-            idle_bytes,
-            idle_since: Instant::now(),
-        })
+        let pooled = Pooled::new(process, launch, idle_bytes);
+        let mut processes = self.processes.lock();
+        processes.running.insert(pooled.process.id(), idle_bytes);
+        drop(processes);
+        drop(reserved);
+        Ok(pooled)
+    }
+
+    /// Ends kept files beyond the limit, then idle processes, the least recently used first.
+    fn shrink(&self) {
+        if self.resident_bytes() > self.limit_bytes() {
+            self.files.shrink(0, 0);
+        }
+        while self.resident_bytes() > self.limit_bytes() {
+            let oldest = self.processes.lock().take_oldest();
+            match oldest {
+                Some(oldest) => drop(oldest),
+                None => return,
+            }
+        }
     }
 
     /// Ends processes that have been idle for long.
     fn sweep(&self) {
-        let mut ended = Vec::new();
-        for pooled in self.idle.lock().values_mut() {
-            ended.extend(pooled.extract_if(.., |pooled| pooled.idle_since.elapsed() > IDLE));
-        }
+        let ended = self.processes.lock().take_unused(IDLE);
         // Outside the lock: a kill waits for the process.
         drop(ended);
+        self.files.sweep();
+    }
+}
+
+/// What a task runs in.
+enum Taken<'a> {
+    Idle(Box<Pooled>),
+    Reserved(Reserved<'a>),
+}
+
+/// A running process. It counts until its end, also after a panic.
+struct Running<'a> {
+    pool: &'a Pool,
+    id: u32,
+}
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        self.pool.processes.lock().running.remove(&self.id);
+        self.pool.returned.notify_all();
+    }
+}
+
+/// Memory of a process that starts.
+struct Reserved<'a> {
+    pool: &'a Pool,
+    bytes: u64,
+}
+
+impl Drop for Reserved<'_> {
+    fn drop(&mut self) {
+        let starting = &mut self.pool.processes.lock().starting_bytes;
+        if let Some(place) = starting.iter().position(|bytes| *bytes == self.bytes) {
+            starting.swap_remove(place);
+        }
+        self.pool.returned.notify_all();
     }
 }
 

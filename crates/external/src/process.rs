@@ -1,13 +1,17 @@
 //! One process that runs operations, and its end.
 //!
 //! It dies with the thread that has started it (`PR_SET_PDEATHSIG`), so the [pool](crate::pool) starts all processes on one
-//! lasting thread. Its output is read at all times, so that it never waits for pleach.
+//! lasting thread. Its children die with this process ([`watcher`]). Its output is read at all times, so that it never waits for pleach.
 
 mod group;
 mod link;
+mod output_stream;
 mod output_tail;
+mod watcher;
 
 pub(crate) use group::{ProcessGroup, worded};
+pub(crate) use link::MAX_DESCRIPTORS;
+pub(crate) use output_stream::is_pipe;
 
 use crate::failure::Failure;
 use crate::packet::{Answer, Request};
@@ -96,6 +100,25 @@ impl Process {
         }
     }
 
+    /// Reads an output of `bytes` bytes that the process writes to a pipe, within the limits. `on_bytes` gets all bytes so far each
+    /// time that some have been read.
+    pub(crate) fn read(
+        &mut self,
+        pipe: &OwnedFd,
+        bytes: u64,
+        limits: Limits,
+        mut on_bytes: impl FnMut(&mut [u8]),
+    ) -> Result<Vec<u8>, Failure> {
+        let content = output_stream::read(pipe, bytes, limits, &mut on_bytes)?;
+        if content.len() as u64 == bytes {
+            return Ok(content);
+        }
+        if self.group.wait(MEMORY_INTERVAL).unwrap_or(false) {
+            return Err(self.death());
+        }
+        Err(Failure::Protocol(format!("{} bytes of an output of {bytes}", content.len())))
+    }
+
     /// Returns how the process has ended, with its last output.
     pub(crate) fn death(&mut self) -> Failure {
         // A process that has closed its link without ending is killed.
@@ -117,6 +140,6 @@ impl Process {
 
     /// Returns the resident bytes. `None` for an ended process.
     pub(crate) fn resident_bytes(&self) -> Option<u64> {
-        self.group.leader_bytes()
+        self.group.program_bytes()
     }
 }

@@ -1,5 +1,6 @@
 //! Operations in Python: loading a package, its processes, and its tasks.
 
+mod batches;
 pub mod instrument;
 mod launch;
 mod operation;

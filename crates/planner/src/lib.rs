@@ -22,7 +22,8 @@ mod planned;
 mod replan;
 mod request;
 
-pub use memory::{memory_limit, memory_size};
+pub use memory::memory_limit;
+pub use pleach_regions::memory_size;
 
 pub use builder::PlanBuilder;
 pub use comparison::PlanComparison;

@@ -4,4 +4,3 @@ pub(crate) mod memory_bounds;
 pub(crate) mod memory_check;
 pub(crate) mod memory_fit;
 pub mod memory_limit;
-pub mod memory_size;

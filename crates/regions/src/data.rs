@@ -1,6 +1,7 @@
 //! Data regions and their element types: rasters, arrays, labels, objects, points, polygons and tables.
 
 pub(crate) mod array;
+pub(crate) mod attachment;
 pub(crate) mod element;
 pub(crate) mod labels;
 pub(crate) mod number;

@@ -18,6 +18,7 @@ pub use codec::encode::{
     MAX_OVERHEAD_BYTES, UndigestedHead,
 };
 pub use data::array::{ArrayError, DenseArray, MAX_AXES};
+pub use data::attachment::Attachment;
 pub use data::element::ElementType;
 pub use data::labels::LabelMap;
 pub use data::number::{NumberType, Sample, TypedValues};
@@ -30,6 +31,7 @@ pub use data::region::{DataRegion, Table, WrongElement};
 pub use data::shape::Shape;
 pub use key::{RegionIdentity, RegionKey, TaskKey, input_id, provenance_id};
 pub use memory::memory_counter::MemoryCounter;
+pub use memory::memory_size;
 pub use memory::ram::{RamRegion, RamTier, StoreError};
 pub use memory::result_cache::{
     AcquiredOutputs, CachedForm, CachedRegion, EvictedResult, EvictedTask, RefState, RegionToEncode,

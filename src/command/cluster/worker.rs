@@ -251,6 +251,7 @@ impl WorkerNode {
     fn start(self, readiness: &WorkerReadiness) -> CommandResult<Addr<WorkerActor>> {
         let Self { capacity, registry, ledger, ram, exchange, remote } = self;
         let Capacity { slots, memory_bytes, active_paths, spill, cache, .. } = capacity;
+        operations::limit_processes(memory_bytes);
         let pool = rayon::ThreadPoolBuilder::new()
             .num_threads(slots.get() as usize)
             .thread_name(|number| format!("{THREAD_NAME}{number}"))

@@ -4,6 +4,7 @@ use crate::cli::RunArgs;
 use crate::command::{load_costs, meter, process_bytes, workers};
 use crate::exit::{CommandError, CommandResult};
 use crate::interrupt::Interrupt;
+use crate::operations;
 use crate::progress_display::fitting_stderr;
 use crate::spill::{self, OpenTiers};
 use crate::terminal::{print_line, print_notice};
@@ -108,6 +109,7 @@ impl<'a> Runner<'a> {
             return Ok(here);
         }
         let interrupt = self.interrupt.take().ok_or_else(|| CommandError::defect("the engine is missing"))?;
+        operations::limit_processes(self.memory_bytes);
         let resources = Resources {
             slots: self.workers,
             memory_bytes: self.memory_bytes,

@@ -1,11 +1,8 @@
 //! An operation that is a command.
-//!
-//! The program dies with pleach if the system has util-linux's `setpriv`, which sets `PR_SET_PDEATHSIG` before it starts the
-//! program. Without it, a program whose pleach is killed runs to its end.
 
 use super::format;
 use super::sources::Sources;
-use crate::declared::Declared;
+use crate::declared::{Declared, Runs, pixels};
 use crate::failure::Failure;
 use crate::identity::Identity;
 use crate::manifest::{
@@ -15,12 +12,12 @@ use crate::pool::Pool;
 use crate::process::{Limits, ProcessGroup, SCRATCH, worded};
 use pleach_files::scratch::Scratch;
 use pleach_regions::DataRegion;
-use pleach_workflow::{Argument, Meter, Operation, OperationError, Port, Value};
+use pleach_workflow::{OperationError, Value};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 use tracing::{info, warn};
 
 /// A command.
@@ -101,16 +98,29 @@ impl CommandOperation {
         outputs.collect()
     }
 
+    fn regions(
+        &self,
+        inputs: &[&DataRegion],
+        arguments: &[Value],
+    ) -> Result<Vec<DataRegion>, OperationError> {
+        self.declared.check(inputs, arguments)?;
+        let limits = self.declared.limits(&[pixels(inputs)], self.resident_bytes);
+        let once = |_| {
+            let result = self.run_once(inputs, arguments, limits);
+            if let Err(failure) = &result {
+                let name = self.declared.plain_name();
+                warn!(operation = name, "{name}: {failure}");
+            }
+            result
+        };
+        self.pool
+            .repeated(self.on_gpu, once)
+            .map_err(|failure| OperationError::External { cause: Box::new(failure) })
+    }
+
     fn command(&self, folder: &Path, arguments: &[Value]) -> Command {
         let words = self.words.iter().map(|word| self.word(word, folder, arguments));
-        let mut command = match &*SETPRIV {
-            Some(setpriv) => {
-                let mut command = Command::new(setpriv);
-                command.args(DIE_WITH_PARENT).arg(self.sources.program());
-                command
-            }
-            None => Command::new(self.sources.program()),
-        };
+        let mut command = Command::new(self.sources.program());
         command.args(words).env_clear().envs(&self.variables);
         command
     }
@@ -143,81 +153,22 @@ fn text(argument: &ExternalArgument, value: &Value) -> String {
     choice.unwrap_or_else(|| value.to_string())
 }
 
-/// Arguments of `setpriv`: the kernel kills the program when the thread that has started it ends.
-const DIE_WITH_PARENT: [&str; 3] = ["--pdeathsig", "KILL", "--"];
-
-/// The program that sets `PR_SET_PDEATHSIG`. `None` if it is missing, or too old for the option.
-static SETPRIV: LazyLock<Option<&'static str>> = LazyLock::new(|| {
-    let mut probe = Command::new("setpriv");
-    probe.args(DIE_WITH_PARENT).arg("true");
-    let probed = probe.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status();
-    if probed.is_ok_and(|status| status.success()) {
-        return Some("setpriv");
-    }
-    warn!("setpriv --pdeathsig is missing (util-linux 2.33); commands outlive a killed pleach");
-    None
-});
-
-impl Operation for CommandOperation {
-    fn name(&self) -> &'static str {
-        self.declared.name()
+impl Runs for CommandOperation {
+    fn declared(&self) -> &Declared {
+        &self.declared
     }
 
-    fn version(&self) -> u32 {
-        self.declared.version()
+    /// Each task starts a program.
+    fn resident_bytes(&self) -> u64 {
+        self.resident_bytes
     }
 
-    fn arguments(&self) -> &[Argument] {
-        self.declared.arguments()
-    }
-
-    fn inputs(&self) -> &[Port] {
-        self.declared.inputs()
-    }
-
-    fn outputs(&self) -> &[Port] {
-        self.declared.outputs()
-    }
-
-    fn cost_seconds(&self, pixels: u64) -> f64 {
-        self.declared.cost_seconds(pixels)
-    }
-
-    fn memory_bytes(&self, pixels: u64) -> u64 {
-        self.declared.memory_bytes(pixels).saturating_add(self.resident_bytes)
-    }
-
-    fn is_deterministic(&self) -> bool {
-        self.declared.is_deterministic()
-    }
-
-    fn components(&self) -> &[(String, String)] {
-        self.declared.components()
-    }
-
-    fn run(&self, inputs: &[&DataRegion], arguments: &[Value]) -> Result<Vec<DataRegion>, OperationError> {
-        self.declared.check(inputs, arguments)?;
-        let limits = self.declared.limits(inputs, self.resident_bytes);
-        let once = |_| {
-            let result = self.run_once(inputs, arguments, limits);
-            if let Err(failure) = &result {
-                let name = self.declared.plain_name();
-                warn!(operation = name, "{name}: {failure}");
-            }
-            result
-        };
-        self.pool
-            .repeated(self.on_gpu, once)
-            .map_err(|failure| OperationError::External { cause: Box::new(failure) })
-    }
-
-    /// Memory of the program is sampled for its limit only. This process, which `meter` would measure, has a small part.
-    fn run_metered(
+    /// Memory of the program is sampled for its limit only.
+    fn run(
         &self,
         inputs: &[&DataRegion],
         arguments: &[Value],
-        _: Meter,
     ) -> (Result<Vec<DataRegion>, OperationError>, Option<u64>) {
-        (self.run(inputs, arguments), None)
+        (self.regions(inputs, arguments), None)
     }
 }

@@ -57,6 +57,8 @@ pub(super) struct WrittenOperation {
     pub(super) determinism: Determinism,
     #[serde(default)]
     pub(super) device: Device,
+    #[serde(default)]
+    pub(super) batch: Option<usize>,
 }
 
 #[derive(Debug, Deserialize)]

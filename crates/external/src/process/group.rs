@@ -1,9 +1,10 @@
 //! A program with its children: its output, its memory, and its end.
 //!
-//! The program leads a process group of its own, which is killed as a whole. A child that leaves the group survives. The
-//! leader is reaped after the kill, so that its number still is that of the group.
+//! The program is in a process group of its own, which is killed as a whole: by this process, or by the group's
+//! [watcher](super::watcher) if this process is killed. A child that leaves the group survives.
 
 use super::output_tail::OutputTail;
+use super::watcher::Watcher;
 use crate::failure::Failure;
 use crate::process::{Limits, MEMORY_INTERVAL};
 use pleach_files::scratch::Scratch;
@@ -23,10 +24,10 @@ const MEASUREMENT_RATIO: u32 = 20;
 #[derive(Debug)]
 pub(crate) struct ProcessGroup {
     child: Child,
-    leader: Pid,
-    /// Readable once the leader has ended.
+    watcher: Watcher,
+    /// Readable once the program has ended.
     end: OwnedFd,
-    /// Status of the reaped leader.
+    /// Status of the reaped program.
     status: Option<ExitStatus>,
     output: OutputTail,
     /// The working folder, removed after the end.
@@ -40,21 +41,23 @@ impl ProcessGroup {
         let output = OutputTail::read(reader)?;
         command.current_dir(folder.path()).env("TMPDIR", folder.path());
         command.stdin(stdin).stdout(Stdio::from(writer.try_clone()?)).stderr(Stdio::from(writer));
-        let mut child = command.process_group(0).spawn()?;
+        // First, so that the program is watched from its start. A watcher without pleach ends.
+        let mut watcher = Watcher::start()?;
+        let started = command.process_group(watcher.group().as_raw_pid()).spawn().and_then(with_end);
         // Closes this process's copies of the child's ends: their end is how both sides notice the other's death.
         drop(command);
-        let leader = Pid::from_child(&child);
-        match pidfd_open(leader, PidfdFlags::empty()) {
-            Ok(end) => Ok(Self { child, leader, end, status: None, output, folder }),
+        match started {
+            Ok((child, end)) => Ok(Self { child, watcher, end, status: None, output, folder }),
+            // A child without a descriptor is in the group, too.
             Err(error) => {
-                let _ = kill_process_group(leader, Signal::KILL);
-                let _ = child.wait();
-                Err(error.into())
+                let _ = kill_process_group(watcher.group(), Signal::KILL);
+                watcher.reap();
+                Err(error)
             }
         }
     }
 
-    /// Returns the number of the leader.
+    /// Returns the number of the program.
     pub(crate) fn id(&self) -> u32 {
         self.child.id()
     }
@@ -69,20 +72,22 @@ impl ProcessGroup {
         &self.output
     }
 
-    /// Returns the resident bytes of the leader. `None` if it has ended.
-    pub(crate) fn leader_bytes(&self) -> Option<u64> {
+    /// Returns the resident bytes of the program, without its children. `None` if it has ended.
+    pub(crate) fn program_bytes(&self) -> Option<u64> {
         resident_bytes(self.id())
     }
 
-    /// Returns the resident bytes of all processes of the group. Pages that several of them share count several times.
+    /// Returns the resident bytes of the program and its children in the group. Pages that several of them share count several times.
     fn bytes(&self) -> u64 {
         let numbers = std::fs::read_dir("/proc").into_iter().flatten();
         let numbers = numbers.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<u32>().ok());
-        let members = numbers.filter(|number| group_of(*number) == Some(self.leader.as_raw_pid()));
+        let group = self.watcher.group().as_raw_pid();
+        let is_member = |number: &u32| *number != group as u32 && group_of(*number) == Some(group);
+        let members = numbers.filter(is_member);
         members.filter_map(resident_bytes).sum()
     }
 
-    /// Waits until the leader has ended. Returns `false` after `timeout`.
+    /// Waits until the program has ended. Returns `false` after `timeout`.
     pub(crate) fn wait(&self, timeout: Duration) -> io::Result<bool> {
         let timeout = Timespec {
             tv_sec: timeout.as_secs().try_into().unwrap_or(i64::MAX),
@@ -124,12 +129,13 @@ impl ProcessGroup {
         }
     }
 
-    /// Kills the group, and waits for the end of its leader. Returns the leader's status.
+    /// Kills the group, and waits for the end of the program. Returns its status.
     pub(crate) fn kill(&mut self) -> Option<ExitStatus> {
         if self.status.is_none() {
-            // The group is gone if all its processes have ended.
-            let _ = kill_process_group(self.leader, Signal::KILL);
+            // The watcher is reaped last: until then no other group has the number.
+            let _ = kill_process_group(self.watcher.group(), Signal::KILL);
             self.status = self.child.wait().ok();
+            self.watcher.reap();
         }
         self.status
     }
@@ -139,6 +145,12 @@ impl Drop for ProcessGroup {
     fn drop(&mut self) {
         self.kill();
     }
+}
+
+/// Returns a child with a descriptor that is readable once it has ended.
+fn with_end(child: Child) -> io::Result<(Child, OwnedFd)> {
+    let end = pidfd_open(Pid::from_child(&child), PidfdFlags::empty())?;
+    Ok((child, end))
 }
 
 fn resident_bytes(process: u32) -> Option<u64> {
@@ -192,14 +204,14 @@ mod tests {
     fn memory_of_children_counts() {
         let group = started("sleep 1000 & sleep 1000");
         let deadline = Instant::now() + Duration::from_secs(10);
-        while group.bytes() <= group.leader_bytes().unwrap_or(u64::MAX) {
+        while group.bytes() <= group.program_bytes().unwrap_or(u64::MAX) {
             assert!(Instant::now() < deadline, "{} bytes", group.bytes());
             std::thread::yield_now();
         }
     }
 
     #[test]
-    fn status_is_that_of_the_leader() {
+    fn status_is_that_of_the_program() {
         let status = started("exit 3").finish(AMPLE).unwrap();
         assert_eq!(worded(status), "status 3");
         let status = started("kill -9 $$").finish(AMPLE).unwrap();

@@ -14,7 +14,7 @@ use std::time::Duration;
 const PACKET_BYTES: usize = 64 * 1024;
 
 /// Maximum descriptors of a packet. Operations have a few ports.
-const MAX_DESCRIPTORS: usize = 64;
+pub(crate) const MAX_DESCRIPTORS: usize = 64;
 
 /// One end of a link.
 #[derive(Debug)]

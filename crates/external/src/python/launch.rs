@@ -91,6 +91,11 @@ impl Launch for PythonLaunch {
         Process::start(command).map_err(named)
     }
 
+    fn resident_bytes(&self) -> u64 {
+        let declarations = self.setup.operations.iter().map(|(declaration, _)| declaration.resident_bytes);
+        declarations.max().unwrap_or(0)
+    }
+
     fn prepare(&self, process: &mut Process) -> Result<(), Failure> {
         let system = |error: io::Error| Failure::System(format!("failed to start the process: {error}"));
         let document = self.start_document().map_err(|error| system(io::Error::other(error)))?;
@@ -134,5 +139,6 @@ fn described<'a>(declaration: &'a Declaration, function: &'a str) -> StartOperat
         arguments: arguments.map(|a| StartArgument { name: a.argument.name, choices: &a.choices }).collect(),
         constants: &declaration.constants,
         seeded: declaration.determinism == Determinism::Seeded,
+        batch: declaration.batch.is_some(),
     }
 }

@@ -51,29 +51,27 @@ fn growing_command_is_killed_and_repeated_once() {
 const VICTIM: &str = "PLEACH_TEST_VICTIM";
 
 #[test]
-fn command_dies_with_pleach() {
+fn command_and_its_children_die_with_pleach() {
     if let Ok(notes) = std::env::var(VICTIM) {
         // The output keeps no pipe of the test's parent open.
-        let package = Package::new("echo $$ > $2; exec sleep 1000", &["{out}", &notes], SCALAR_OUT);
+        let script = "sleep 1000 & echo $$ $! > $2; wait";
+        let package = Package::new(script, &["{out}", &notes], SCALAR_OUT);
         let _ = package.run(&[], &[]);
-        return;
-    }
-    let probe = ["--pdeathsig", "KILL", "--", "true"];
-    if !Command::new("setpriv").args(probe).status().is_ok_and(|status| status.success()) {
-        eprintln!("SKIPPED command_dies_with_pleach: setpriv of util-linux is missing");
         return;
     }
     let folder = tempfile::tempdir().unwrap();
     let notes = folder.path().join("notes");
     let mut pleach = Command::new(std::env::current_exe().unwrap());
-    pleach.args(["--exact", "limits::command_dies_with_pleach"]).env(VICTIM, &notes);
+    pleach.args(["--exact", "limits::command_and_its_children_die_with_pleach"]).env(VICTIM, &notes);
     // The killed process leaves its folders in this one.
     pleach.env("TMPDIR", folder.path()).stdout(Stdio::null()).stderr(Stdio::null());
     let mut pleach = pleach.spawn().unwrap();
-    eventually("the command starts", || !words(&notes).is_empty());
-    let process = words(&notes).remove(0);
-    assert!(is_running(&process));
+    eventually("the command starts", || words(&notes).len() == 2);
+    let processes = words(&notes);
+    assert!(processes.iter().all(|process| is_running(process)));
     pleach.kill().unwrap();
     pleach.wait().unwrap();
-    eventually("the command ends", || !is_running(&process));
+    for process in processes {
+        eventually("the group ends", || !is_running(&process));
+    }
 }

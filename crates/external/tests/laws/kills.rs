@@ -25,7 +25,7 @@ fn child_process() {
 #[test]
 fn killed_pleach_leaves_no_process() {
     let module = r#"
-import ctypes, multiprocessing
+import ctypes, multiprocessing, subprocess
 def endless():
     mark()
     while True:
@@ -40,9 +40,16 @@ def parent():
     child.start()
     mark()
     child.join()
+def program():
+    # The program that it starts has no death signal of its own.
+    child = subprocess.Popen(["sleep", "1000"])
+    mark()
+    with open(os.path.join(HERE, "runs"), "a") as stream:
+        stream.write(f"{child.pid}\n")
+    child.wait()
 "#;
     let manifest: String =
-        ["endless", "uninterruptible", "parent"].map(|function| entry(function, "")).concat();
+        ["endless", "uninterruptible", "parent", "program"].map(|function| entry(function, "")).concat();
     let Some(package) = Package::written("killed_pleach_leaves_no_process", &manifest, module) else {
         return;
     };
@@ -50,7 +57,7 @@ def parent():
     child.args(["--exact", "kills::child_process", "--nocapture"]);
     child.env(FOLDER, package.folder.path()).env(PYTHON, &package.environment);
     let mut child = child.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-    until(|| package.marks("runs").len() == 4);
+    until(|| package.marks("runs").len() == 6);
     let processes = package.marks("runs");
     assert!(!processes.iter().any(|process| has_ended(*process)));
     child.kill().unwrap();

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a failure names its line")]
 
+mod batches;
 mod calls;
 mod deaths;
 mod distributions;
@@ -10,6 +11,7 @@ mod kills;
 mod limits;
 mod loading;
 mod manifests;
+mod memory;
 mod protocol;
 mod python;
 mod raised;

@@ -62,7 +62,7 @@ fn answer_ahead_of_time_is_not_the_next_result() {
     let module = r#"
 def forged():
     file = __main__.stored([np.array([7.0])])
-    done = {"kind": "done", "task": 1 << 63, "shapes": [[]], "seconds": 0, "peak_bytes": 0, "reusable": True}
+    done = {"kind": "done", "task": 1 << 63, "shapes": [[]], "bytes": [8], "reversed": [False], "seconds": 0, "peak_bytes": 0, "reusable": True}
     socket.send_fds(socket.socket(fileno=os.dup(link())), [json.dumps(done).encode()], [file])
     return 8
 "#;

@@ -3,7 +3,7 @@
 //! Budgets follow from limits alone. Free memory would give a different budget each time. [`check_room`] also counts the
 //! memory that the process uses. Only Linux is supported; other systems have an assumed limit.
 
-use crate::memory::memory_size::human;
+use crate::memory_size::human;
 use std::fmt;
 use std::fs;
 use std::path::{Component, Path, PathBuf};

@@ -5,7 +5,7 @@
 
 mod view;
 
-use crate::{NumberType, Sample, TypedValues};
+use crate::{Attachment, NumberType, Sample, TypedValues};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -23,6 +23,7 @@ pub struct DenseArray {
     axes: u8,
     channels: u16,
     values: TypedValues,
+    attachment: Attachment,
 }
 
 /// Errors of creating an array or taking a part of it.
@@ -92,7 +93,8 @@ impl DenseArray {
         if expected.is_none_or(|expected| expected == 0 || expected != values.len() as u64) {
             return Err(ArrayError::Length { extents: all, channels, values: values.len() });
         }
-        Ok(Self { extents: all, axes: extents.len() as u8, channels, values })
+        let axes = extents.len() as u8;
+        Ok(Self { extents: all, axes, channels, values, attachment: Attachment::default() })
     }
 
     /// Returns the sides, x first.
@@ -111,6 +113,12 @@ impl DenseArray {
     #[must_use]
     pub fn values(&self) -> &TypedValues {
         &self.values
+    }
+
+    /// Returns what readers keep with the array.
+    #[must_use]
+    pub fn attachment(&self) -> &Attachment {
+        &self.attachment
     }
 
     /// Returns the values, if they have this type.

@@ -1,6 +1,6 @@
 //! Label maps: the object of each pixel.
 
-use crate::ShapeError;
+use crate::{Attachment, ShapeError};
 use serde::{Deserialize, Serialize};
 
 /// One number per pixel in row-major order. 0 is background, and equal numbers are one object. Numbers need
@@ -12,6 +12,8 @@ pub struct LabelMap {
     width_px: u32,
     height_px: u32,
     labels: Vec<u32>,
+    #[serde(skip)]
+    attachment: Attachment,
 }
 
 impl LabelMap {
@@ -25,7 +27,7 @@ impl LabelMap {
             let bytes = size_of_val(labels.as_slice());
             return Err(ShapeError { width_px, height_px, channels: 1, bytes });
         }
-        Ok(Self { width_px, height_px, labels })
+        Ok(Self { width_px, height_px, labels, attachment: Attachment::default() })
     }
 
     /// Returns the width in pixels.
@@ -44,6 +46,12 @@ impl LabelMap {
     #[must_use]
     pub fn labels(&self) -> &[u32] {
         &self.labels
+    }
+
+    /// Returns what readers keep with the map.
+    #[must_use]
+    pub fn attachment(&self) -> &Attachment {
+        &self.attachment
     }
 }
 

@@ -4,6 +4,7 @@ mod view;
 
 pub use view::{PartError, PixelRectangle, RasterView};
 
+use crate::Attachment;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -17,6 +18,8 @@ pub struct Raster {
     channels: u8,
     #[serde(with = "serde_bytes")]
     data: Vec<u8>,
+    #[serde(skip)]
+    attachment: Attachment,
 }
 
 /// The length of a raster's bytes does not match its shape, or a side is 0.
@@ -44,7 +47,7 @@ impl Raster {
         if expected == 0 || expected != data.len() as u64 {
             return Err(ShapeError { width_px, height_px, channels, bytes: data.len() });
         }
-        Ok(Self { width_px, height_px, channels, data })
+        Ok(Self { width_px, height_px, channels, data, attachment: Attachment::default() })
     }
 
     /// Creates a raster with all values equal to `value`.
@@ -96,7 +99,14 @@ impl Raster {
 
     /// Returns the values for writing in place.
     pub fn data_mut(&mut self) -> &mut [u8] {
+        self.attachment = Attachment::default();
         &mut self.data
+    }
+
+    /// Returns what readers keep with the raster.
+    #[must_use]
+    pub fn attachment(&self) -> &Attachment {
+        &self.attachment
     }
 
     /// Returns the buffer.

@@ -1,6 +1,8 @@
 //! Data regions: the values that pass between tasks and stages.
 
-use crate::{AnnotatedObjects, DenseArray, ElementType, LabelMap, Points, Polygons, RaggedArray, Raster};
+use crate::{
+    AnnotatedObjects, Attachment, DenseArray, ElementType, LabelMap, Points, Polygons, RaggedArray, Raster,
+};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -112,6 +114,22 @@ impl DataRegion {
                 [width_px, height_px] => Some((width_px, height_px)),
                 _ => None,
             },
+            Self::Table(_)
+            | Self::Ragged(_)
+            | Self::Points(_)
+            | Self::Polygons(_)
+            | Self::Objects(_)
+            | Self::Scalar(_) => None,
+        }
+    }
+
+    /// Returns what readers keep with the region. `None` for types that are small.
+    #[must_use]
+    pub fn attachment(&self) -> Option<&Attachment> {
+        match self {
+            Self::Bgr8(raster) | Self::Gray8(raster) | Self::Mask(raster) => Some(raster.attachment()),
+            Self::Labels(map) => Some(map.attachment()),
+            Self::Array(array) => Some(array.attachment()),
             Self::Table(_)
             | Self::Ragged(_)
             | Self::Points(_)

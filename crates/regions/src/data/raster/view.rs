@@ -1,6 +1,6 @@
 //! Zero-copy view of a part of a raster.
 
-use super::Raster;
+use super::{Attachment, Raster};
 use thiserror::Error;
 
 /// A borrowed rectangle of a raster's pixels: rows of `width_px × channels` values, [`stride_bytes`] apart.
@@ -119,7 +119,7 @@ impl<'a> RasterView<'a> {
     pub fn to_raster(&self) -> Raster {
         let (width_px, height_px, channels) = (self.width_px, self.height_px, self.channels);
         let data = self.rows().collect::<Vec<_>>().concat();
-        Raster { width_px, height_px, channels, data }
+        Raster { width_px, height_px, channels, data, attachment: Attachment::default() }
     }
 }
 
