@@ -14,6 +14,7 @@ import importlib
 import inspect
 import json
 import os
+import re
 import resource
 import signal
 import socket
@@ -107,6 +108,28 @@ def installed_top(file):
     return None
 
 
+def distributions_of(tops):
+    """Returns the distributions with these top-level modules, without those that another of them requires."""
+    from importlib import metadata
+
+    def normalized(name):
+        return name.lower().replace("_", "-").replace(".", "-")
+
+    # Some libraries import others where these are installed, such as scikit-learn pandas.
+    having = metadata.packages_distributions()
+    found = {normalized(name): name for top in tops for name in having.get(top, [top])}
+    required = set()
+    for name in found.values():
+        try:
+            needed = metadata.requires(name) or []
+        except metadata.PackageNotFoundError:
+            continue
+        names = (line.partition(";")[0] for line in needed if "extra" not in line.partition(";")[2])
+        required.update(normalized(re.match(r"[A-Za-z0-9._-]*", line.strip()).group()) for line in names)
+    # Two that require each other are both named.
+    return sorted(name for key, name in found.items() if key not in required) or sorted(found.values())
+
+
 def is_below(file, folder):
     return os.path.realpath(file).startswith(os.path.realpath(folder) + os.sep)
 
@@ -167,19 +190,22 @@ class Package:
             wanted = os.path.join(self.folder, own)
             if name in loaded and os.path.realpath(loaded[name]) != os.path.realpath(wanted):
                 raise Mistake(f"module {name} is loaded from {loaded[name]} instead of {wanted}; rename one of the two")
+        unknown = set()
         for name, file in loaded.items():
             if name not in self.before and name not in self.files:
-                self.check_module(name, file)
+                # By the file, since compiled modules may have a name without their package.
+                top = installed_top(file)
+                if top is None:
+                    self.check_module(name, file)
+                elif top not in self.allowed:
+                    unknown.add(top)
+        if unknown:
+            raise Mistake(f"`requires` of the manifest lacks {', '.join(distributions_of(unknown))}, which the modules import")
         self.loaded = count
 
     def check_module(self, name, file):
-        """Checks a module that no import statement of the package names."""
-        # By the file, since compiled modules may have a name without their package.
-        top = installed_top(file)
-        if top is not None:
-            if top not in self.allowed:
-                raise Mistake(f"module {name} is of no distribution that `requires` of the manifest names")
-        elif self.folder and is_below(file, self.folder) and not is_below(file, sys.prefix):
+        """Checks a module that no import statement of the package names and no distribution has."""
+        if self.folder and is_below(file, self.folder) and not is_below(file, sys.prefix):
             raise Mistake(f"module {name} of the package is imported in a way that its identity misses; use import statements")
         elif not any(is_below(file, folder) for folder in self.libraries):
             # Such as one that an environment variable or a .pth file brings.
