@@ -45,7 +45,7 @@ class Types(unittest.TestCase):
         self.assertEqual(len(found), len(expected), done.stdout + done.stderr)
         for line, (start, part) in zip(found, expected, strict=True):
             self.assertTrue(line.startswith(start) and part in line, line)
-        self.assertIn("Found 2 errors in 1 file (checked 12 source files)", done.stdout)
+        self.assertIn("Found 2 errors in 1 file ", done.stdout)
         self.assertTrue((PACKAGE / "src/pleach_studies/py.typed").is_file())
 
 

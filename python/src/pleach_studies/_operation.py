@@ -71,7 +71,8 @@ def _check(declaration: Declaration) -> None:
         raise ValueError(f"{name}: functions of __main__ are not allowed; put them into a module")
     if "." in declaration.function.__qualname__:
         raise ValueError(f"{name}: a function of a module is allowed")
-    positional, keywords = [], []
+    positional: list[inspect.Parameter] = []
+    keywords: list[inspect.Parameter] = []
     for parameter in inspect.signature(declaration.function).parameters.values():
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
             raise ValueError(f"{name}: *{parameter.name} is not allowed; inputs and arguments by name are allowed")

@@ -85,7 +85,7 @@ def _imports(tree: ast.AST) -> Iterable[str]:
 
 def _ports(ports: Ports) -> list[dict[str, object]]:
     def keys(port: object) -> dict[str, object]:
-        return {"type": port} if isinstance(port, str) else dict(port)  # type: ignore[call-overload, no-any-return]
+        return {"type": port} if isinstance(port, str) else dict(port)  # type: ignore[call-overload]
 
     return [{"name": name, **keys(port)} for name, port in ports.items()]
 
