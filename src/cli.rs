@@ -32,7 +32,7 @@ pub(crate) use spill::SpillArgs;
 pub(crate) use storage::cache::{CacheCommand, CacheSearchArgs, CacheStatsArgs};
 pub(crate) use storage::region::RegionCommand;
 pub(crate) use storage::{BenchArgs, GcArgs, StorageCommand, TierArgs};
-pub(crate) use tile::{SegmentArgs, TissueArgs};
+pub(crate) use tile::{DemoArgs, SegmentArgs, TissueArgs};
 pub(crate) use workflow::{InstrumentArgs, WorkflowCommand};
 
 use crate::exit::CommandError;
@@ -44,6 +44,7 @@ use pleach_actors::transport::identity::{NodeName, Role};
 use pleach_objects::{InvalidLocation, S3Location};
 use pleach_planner::memory_size::MemorySize;
 use pleach_results::cache_walk::{self, CacheOptions};
+use std::ffi::OsStr;
 use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -114,6 +115,8 @@ pub(crate) enum Command {
     Cache(CacheCommand),
     /// Generate H&E-like tiles with exact nuclear label maps
     Tissue(TissueArgs),
+    /// Run a study of nuclear segmentation on generated tissue, from nothing to its report
+    Demo(DemoArgs),
     /// Print a script that completes pleach's arguments in a shell
     Completions {
         /// The shell
@@ -379,6 +382,11 @@ pub(crate) fn parse() -> Result<Command, Parsed> {
         }
         Parsed::Mistake(CommandError::Input(message))
     })
+}
+
+/// Returns the command of these arguments, the name of the program first. `None` if they are invalid.
+pub(crate) fn parsed<'a>(arguments: impl IntoIterator<Item = &'a OsStr>) -> Option<Command> {
+    Cli::try_parse_from(arguments).ok().map(|cli| cli.command)
 }
 
 /// Reason for parsing no command.

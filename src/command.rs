@@ -55,6 +55,7 @@ pub(crate) fn execute(command: Command, registry: &Registry) -> CommandResult {
         Command::Storage(command) => cluster::storage::execute(&command),
         Command::Cache(command) => cluster::cache::execute(&command),
         Command::Tissue(args) => tissue::execute(&args),
+        Command::Demo(args) => tissue::demo::execute(&args, registry),
         Command::Completions { shell } => completions::execute(shell),
         Command::Man { out } => man::execute(&out),
     }

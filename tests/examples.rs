@@ -57,3 +57,21 @@ fn studies_in_documents_can_be_planned() {
         assert_eq!(plan["plans"][0]["strategy"], json!("ranges"), "{document}");
     }
 }
+
+#[test]
+fn demo_runs_from_a_tile_to_its_report() {
+    let folder = tempfile::tempdir().expect("a folder");
+    pleach(folder.path(), &["tissue", "--out", "mine", "--size", "64", "--count", "1"]).done();
+    let answer = pleach(folder.path(), &["demo", "mine/tissue_01.png", "mine/nothing.png"]);
+    assert_eq!((answer.code, answer.stderr.contains("mine/nothing.png: ")), (2, true), "{answer:?}");
+    assert!(!folder.path().join("demo").exists(), "nothing is written");
+    let answer = pleach(folder.path(), &["demo", "mine/tissue_01.png"]);
+    assert!(answer.stdout.ends_with("The report: demo/results/report.html\n"), "{answer:?}");
+    assert!(folder.path().join("demo/results/report.html").is_file());
+    let run = fs::read(folder.path().join("demo/results/run.json")).expect("a file");
+    let run: Value = serde_json::from_slice(&run).expect("a JSON document");
+    assert_eq!(run["evaluations"], json!(160));
+    // The study file is one to begin with: it names the tile, and runs by itself.
+    let plan = pleach(folder.path(), &["plan", "demo/study.toml", "--json"]).done();
+    assert!(plan.contains("\"trtma\"") || plan.contains("\"ranges\""), "{plan}");
+}

@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 /// Every command with a help page, with groups before their members.
-const COMMANDS: [&str; 43] = [
+const COMMANDS: [&str; 44] = [
     "",
     "run",
     "plan",
@@ -52,6 +52,7 @@ const COMMANDS: [&str; 43] = [
     "storage ls",
     "storage verify",
     "tissue",
+    "demo",
     "completions",
     "man",
 ];
@@ -199,7 +200,7 @@ fn other_shells_accept_their_completions() {
 fn every_command_has_a_manual_page() {
     let folder = tempfile::tempdir().expect("a folder");
     let said = pleach(folder.path(), &["man", "--out", "a/man1"]).done();
-    assert_eq!(said, "43 manual pages in a/man1\n");
+    assert_eq!(said, "44 manual pages in a/man1\n");
     let names: BTreeSet<String> = fs::read_dir(folder.path().join("a/man1"))
         .expect("a folder")
         .map(|entry| entry.expect("an entry").file_name().into_string().expect("UTF-8"))

@@ -31,7 +31,7 @@ pub(super) const VARIABLES: [(&str, &str, &str); 2] = [
 pub(crate) type Example = (&'static str, &'static str);
 
 /// Examples of each command, by its words after `pleach`. Those of `pleach` itself come first.
-pub(crate) const EXAMPLES: [(&str, &[Example]); 38] = [
+pub(crate) const EXAMPLES: [(&str, &[Example]); 39] = [
     (
         "",
         &[
@@ -205,6 +205,7 @@ pub(crate) const EXAMPLES: [(&str, &[Example]); 38] = [
             "Count the regions that are older than 7 days.",
         )],
     ),
+    ("demo", &[("pleach demo", "Study nuclear segmentation on generated tissue, in the folder demo.")]),
     ("tissue", &[("pleach tissue --out tiles --count 4 --size 1024", "Make 4 tiles of 1024 x 1024 px.")]),
     (
         "completions",

@@ -30,6 +30,16 @@ pub(crate) struct SegmentArgs {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct DemoArgs {
+    /// Tiles of yours [default: two generated tiles of 512 px]
+    #[arg(value_name = "TILE")]
+    pub(crate) tiles: Vec<PathBuf>,
+    /// Folder for the tiles, the study file and the results
+    #[arg(long, value_name = "DIR", default_value = "demo")]
+    pub(crate) out: PathBuf,
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct TissueArgs {
     /// Folder for the tiles and their label maps
     #[arg(long, value_name = "DIR")]

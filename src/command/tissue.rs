@@ -1,5 +1,7 @@
 //! `pleach tissue`: generates synthetic tiles with exact label maps.
 
+pub(super) mod demo;
+
 use crate::cli::TissueArgs;
 use crate::exit::{CommandError, CommandResult};
 use crate::terminal::print_line;
