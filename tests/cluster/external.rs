@@ -111,6 +111,37 @@ fn code_reaches_workers_that_allow_it() {
     cluster.nothing_is_left();
 }
 
+/// The worker runs the first stage, of built-in operations, while it loads the code of the second one: Python and a C program.
+#[test]
+fn code_arrives_while_a_study_runs() {
+    let Some(python) = python("code_arrives_while_a_study_runs") else { return };
+    let study = cluster::study(2, 128);
+    let expected = cluster::expected(&study);
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    fs::create_dir(study.path("mixed")).expect("a folder");
+    for name in ["area.c", "area.py", "pleach.toml", "segmentation.json"] {
+        fs::copy(root.join("examples/mixed").join(name), study.path("mixed").join(name)).expect("copied");
+    }
+    let workflow = fs::read_to_string(root.join("examples/mixed/workflow.json")).expect("a workflow");
+    let absolute = workflow.replace("../../crates", root.join("crates").to_str().expect("UTF-8"));
+    study.write("mixed/workflow.json", absolute);
+    let compiled =
+        Command::new("cc").args(["-o", "area", "area.c"]).current_dir(study.path("mixed")).status();
+    assert!(compiled.is_ok_and(|status| status.success()));
+    study.edit(&[("workflow = \"nuclei\"", "workflow = \"mixed/workflow.json\"")]);
+    let mut cluster = Cluster::new(&study);
+    cluster.start_worker("worker", &["--allow-code", "--python", &python]);
+    cluster.wait_until(|cluster| cluster.log("manager").contains("worker worker has 0 external operations"));
+    let id = cluster.submit(&["--python", &python]);
+    fs::rename(study.path("mixed"), study.path("gone")).expect("renamed");
+    cluster.completed(&id);
+    assert_eq!(cluster.responses(&id), expected);
+    for name in ["python:area.minimum_area@", "exec:maximum-area@"] {
+        assert!(cluster.log("worker").contains(&format!("loaded {name}")), "{}", cluster.log("worker"));
+    }
+    cluster.nothing_is_left();
+}
+
 /// The worker has neither the code nor the libraries, but `uv`. Its Python is the system's.
 #[test]
 fn locked_environments_are_built_on_workers() {
