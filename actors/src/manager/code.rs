@@ -8,7 +8,7 @@ use pleach_dispatch::message::{CodePackage, ExternalOperation, ToWorker};
 use std::collections::{BTreeMap, BTreeSet};
 use tracing::{info, warn};
 
-/// External operations of a worker, as it has told them.
+/// External operations of a worker, from its last report.
 #[derive(Debug, Default)]
 pub(super) struct WorkerCode {
     pub(super) operations: Vec<ExternalOperation>,

@@ -32,7 +32,7 @@ fn external_operations(registry: &Registry) -> Vec<ExternalOperation> {
 }
 
 impl WorkerActor {
-    /// Tells the manager the external operations of this worker, and whether it loads code of clients.
+    /// Reports the external operations of this worker to the manager, and whether it loads code of clients.
     pub(super) fn send_operations(&mut self, ctx: &mut Context<Self>) {
         let Some(remote) = &self.setup.remote else { return };
         let accepts_code = remote.code.is_some();

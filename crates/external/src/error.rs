@@ -59,7 +59,7 @@ pub enum ExternalError {
         interpreter: PathBuf,
         /// Name of the distribution.
         distribution: String,
-        /// What is missing, and what is allowed.
+        /// The missing part and the allowed one.
         mistake: String,
     },
     /// A module is not valid Python.

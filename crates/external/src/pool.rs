@@ -277,7 +277,7 @@ impl Pool {
     }
 }
 
-/// What a task runs in.
+/// A process for a task: an idle one, or the right to start one.
 enum Taken<'a> {
     Idle(Box<Pooled>),
     Reserved(Reserved<'a>),

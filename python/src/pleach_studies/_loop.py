@@ -42,7 +42,7 @@ class Loop:
     rows: ``saltelli`` and ``morris``, which are the defaults of vbd and moat, ``sobol``, ``halton`` and ``mc``.
 
     The parameter sets depend on the arguments alone. To continue in another process, create the loop with the same
-    arguments and tell it the stored ``X`` and ``Y``.
+    arguments and pass the stored ``Y`` and ``X`` to :meth:`tell`.
 
     Raises :class:`ValueError` for a wrong problem or setting and :class:`PleachError` for settings that pleach refuses.
     """

@@ -1,7 +1,7 @@
 //! Large outputs: a process writes them to a pipe while pleach reads them.
 //!
 //! A memory file of an output is new memory, whose first touch takes longer than two copies through a pipe. Nothing is mapped,
-//! so the other process can neither change what was read nor end this one by a signal.
+//! so the other process cannot change data that pleach has read, and cannot end pleach by a signal.
 
 use crate::failure::Failure;
 use crate::process::{Limits, MEMORY_INTERVAL};

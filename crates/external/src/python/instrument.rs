@@ -199,7 +199,7 @@ pub enum InstrumentError {
         script: PathBuf,
         /// Line of the reason.
         line: Option<u64>,
-        /// The reason, and what is allowed.
+        /// The reason and the allowed code.
         text: String,
     },
 }

@@ -1,4 +1,4 @@
-//! What a reader of an immutable region keeps with it for later readers, such as a copy in another form.
+//! Attachment of an immutable region: data that one reader keeps with it for later readers, such as a copy in another form.
 
 use std::any::Any;
 use std::fmt;
