@@ -259,6 +259,29 @@ fn plan_compares_all_strategies_and_reuse_scopes() {
 }
 
 #[test]
+fn granularity_proposes_groups_by_overhead() {
+    let study = Study::of_tissue(64);
+    let asked = |overhead: &str| -> Value {
+        let options = ["plan", "study.toml", "--json", "--granularity", "--overhead", overhead];
+        serde_json::from_str(&pleach(study.folder(), &options).done()).expect("one JSON document")
+    };
+    let segmentation = |document: &Value| document["granularity"]["stages"][1].clone();
+    let (free, expensive) = (segmentation(&asked("0")), segmentation(&asked("1000000")));
+    // Without overhead, fusing only repeats tasks. With one of a second it pays off for all chains. t3 and t1 have two readers, t5 has
+    // several sources.
+    assert_eq!(free["groups"], serde_json::json!([["t1"], ["t2"], ["t3"], ["t4"], ["t5"], ["t6"], ["t7"]]));
+    assert_eq!(expensive["groups"], serde_json::json!([["t1"], ["t2", "t3"], ["t4"], ["t5", "t6", "t7"]]));
+    assert!(seconds(&expensive, "seconds") < seconds(&expensive, "separate_seconds"));
+    assert_eq!(seconds(&free, "seconds"), seconds(&free, "separate_seconds"));
+    let text =
+        pleach(study.folder(), &["plan", "study.toml", "--granularity", "--overhead", "1000000"]).done();
+    assert!(text.contains("with t2 + t3, t5 + t6 + t7 as one"), "{text}");
+    let refused = pleach(study.folder(), &["plan", "study.toml", "--granularity", "--overhead", "some"]);
+    assert_eq!(refused.code, 2);
+    assert!(refused.stderr.contains("a number of microseconds from 0"), "{}", refused.stderr);
+}
+
+#[test]
 fn planned_dataflow_tasks_equal_executed_tasks() {
     // The tile is large enough that every task costs more than a lookup of another bucket's output.
     let study = Study::of_tissue(256);

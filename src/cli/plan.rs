@@ -43,10 +43,22 @@ pub(crate) struct PlanArgs {
     /// Plan values that no operation accepts, as in published tables; such a study cannot be run
     #[arg(long)]
     pub(crate) any_values: bool,
+    /// Show which tasks, and which stages, would take less time as one
+    #[arg(long)]
+    pub(crate) granularity: bool,
+    /// Overhead of a task for --granularity, in microseconds
+    #[arg(long, value_name = "MICROSECONDS", default_value_t = 20.0, value_parser = overhead)]
+    pub(crate) overhead: f64,
     /// Draw the predicted makespan over 1 to 256 workers
     #[arg(long, value_name = "FILE.svg|.png", value_parser = picture_file)]
     pub(crate) plot: Option<PathBuf>,
     /// Print one JSON document on stdout, and nothing else
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// Overhead argument.
+fn overhead(text: &str) -> Result<f64, String> {
+    let microseconds = text.parse().ok().filter(|microseconds| (0.0..=1e9).contains(microseconds));
+    microseconds.ok_or_else(|| "a number of microseconds from 0 to 1000000000 is allowed".to_owned())
 }

@@ -3,6 +3,7 @@
 //!
 //! [`table`] formats the plans. [`pleach_report::drawings::scaling`] draws the predicted makespans.
 
+mod grains;
 mod parts;
 mod table;
 
@@ -13,8 +14,8 @@ use crate::terminal::{print_json, print_line, print_notice};
 use pleach_dispatch::plan::ReuseScope;
 use pleach_planner::memory_size::MemorySize;
 use pleach_planner::{
-    DEFAULT_LINK, MakespanForecast, PlanComparison, PlanOptions, PlanRecord, PlanningError, PlanningInput,
-    StrategyName, TransferCost,
+    DEFAULT_LINK, GranularityRecord, MakespanForecast, PlanComparison, PlanOptions, PlanRecord,
+    PlanningError, PlanningInput, StrategyName, TransferCost,
 };
 use pleach_report::drawings::scaling::{self, Curve, Point, Scaling};
 use pleach_report::raster;
@@ -37,6 +38,9 @@ struct Plans {
     /// Positions of the annotations of each reference file in its tile. Empty without annotation files.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     annotations: Vec<AnnotatedTile>,
+    /// Tasks and stages to run as one, with `--granularity`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    granularity: Option<GranularityRecord>,
 }
 
 /// Runs the command.
@@ -74,19 +78,26 @@ pub(super) fn execute(args: &PlanArgs, registry: &Registry) -> CommandResult {
             Err(error) => return Err(CommandError::input(error)),
         }
     }
+    let granularity = args.granularity.then(|| grains::find(input, args.overhead)).transpose()?;
     if let Some(file) = &args.plot {
         plot(file, &prepared, args, all_curves)?;
     }
     if args.json {
         // The JSON document omits strategies that were left out. Only the text output lists them.
         let annotations = AnnotatedTile::of(&prepared.study);
-        return print_json(&Plans { plans, parts: parts::forecast(&prepared.study), annotations });
+        return print_json(&Plans {
+            plans,
+            parts: parts::forecast(&prepared.study),
+            annotations,
+            granularity,
+        });
     }
     annotations::notes(&prepared.study).iter().for_each(|line| print_line(line));
     table::show(&prepared.study.name, &plans).iter().chain(&left_out).for_each(|line| print_line(line));
     let too_much = args.memory.map_or(u64::MAX, MemorySize::bytes);
     table::beyond(&plans, too_much).iter().for_each(|line| print_line(line));
     parts::show(&parts::forecast(&prepared.study)).iter().for_each(|line| print_line(line));
+    granularity.iter().flat_map(grains::show).for_each(|line| print_line(&line));
     Ok(())
 }
 

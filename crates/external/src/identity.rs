@@ -3,7 +3,10 @@
 //! The digest is part of the operation's name in plans, task keys and caches, as `python:MODULE.FUNCTION@DIGEST`. A change of any
 //! component is another operation. The components are stored beside results, so that a difference has a reason.
 
+mod gpu;
+
 use crate::error::ExternalError;
+use crate::manifest::{Declaration, Determinism, Device};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -31,6 +34,13 @@ impl Identity {
     /// Adds a component.
     pub(crate) fn add(&mut self, name: impl Into<String>, value: impl Into<String>) {
         self.0.insert(name.into(), value.into());
+    }
+
+    /// Adds model and driver of the GPU, if the operation runs on it and its results may depend on them.
+    pub(crate) fn add_gpu(&mut self, declaration: &Declaration) {
+        if declaration.device == Device::Gpu && declaration.determinism != Determinism::Bits {
+            self.add("GPU", gpu::description());
+        }
     }
 
     /// Adds a file by its content.
@@ -81,6 +91,9 @@ fn digest_of(file: &Path) -> Result<String, ExternalError> {
 
 /// Words the change of a component.
 fn wording(name: &str, earlier: Option<&String>, now: Option<&String>) -> String {
+    if let ("GPU", Some(earlier), Some(now)) = (name, earlier, now) {
+        return format!("GPU {earlier} -> {now}");
+    }
     let file = name.strip_prefix(FILE_COMPONENT).or(name.strip_prefix("program "));
     // A version is followed by the digest of its files.
     let version = |value: &String| value.split(' ').next().unwrap_or_default().to_owned();
@@ -119,6 +132,7 @@ mod tests {
             ("manifest entry", "1"),
             ("scipy", "1.0 a"),
             ("program magick", "1"),
+            ("GPU", "NVIDIA A, driver 580"),
         ]);
         let now = identity(&[
             ("numpy", "2.5.0 bb"),
@@ -127,8 +141,10 @@ mod tests {
             ("scipy", "1.0 b"),
             ("file w.npz", "3"),
             ("program magick", "2"),
+            ("GPU", "NVIDIA B, driver 580"),
         ]);
         let wanted = [
+            "GPU NVIDIA A, driver 580 -> NVIDIA B, driver 580",
             "nuclei.py changed",
             "w.npz added",
             "manifest entry changed",

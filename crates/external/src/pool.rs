@@ -7,11 +7,13 @@
 //! Processes have a memory limit. Beyond it idle ones end, the least recently used first, and then tasks that need a new process wait
 //! for a running one. A single process always may run.
 
+mod gpu;
 mod processes;
 
 use crate::failure::Failure;
 use crate::memory_file::KeptFiles;
 use crate::process::{Limits, Process, SCRATCH};
+use gpu::GpuLock;
 use parking_lot::{Condvar, Mutex, MutexGuard, RwLock};
 use pleach_files::scratch::Scratch;
 use pleach_regions::DataRegion;
@@ -57,7 +59,7 @@ pub struct Pool {
     /// Held shared by each task, and exclusively by one that is repeated for want of memory.
     alone: RwLock<()>,
     /// Held by the task on the GPU.
-    gpu: Mutex<()>,
+    gpu: GpuLock,
     /// Memory files of inputs.
     files: KeptFiles,
     starter: OnceLock<Sender<Job>>,

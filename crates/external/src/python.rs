@@ -131,6 +131,7 @@ fn identity(
     identity.add(description.implementation.clone(), description.version.clone());
     identity.add("platform", description.platform.clone());
     identity.add("manifest entry", function.declaration.entry.clone());
+    identity.add_gpu(function.declaration);
     for distribution in &description.distributions {
         identity.add(distribution.name.clone(), format!("{} {}", distribution.version, distribution.record));
     }

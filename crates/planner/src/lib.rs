@@ -4,7 +4,7 @@
 //! [`plan`] is the one planning sequence: equal stage instances are merged, a strategy of `pleach-reuse` builds
 //! buckets, a dry run estimates the memory of the plan, and buckets are cut until the plan fits the workers.
 //! `pleach run`, `plan`, `explain`, `simulate` and the manager all call it. [`PlanComparison`] plans one study in many
-//! ways.
+//! ways, and [`granularity()`] finds tasks and stages that would better run as one.
 //!
 //! This crate translates between names, values and operations on one side and the integers of `pleach-reuse` on the
 //! other. It executes nothing and opens no image.
@@ -14,6 +14,7 @@ mod comparison;
 mod cost_classes;
 mod draft;
 mod error;
+mod granularity;
 pub mod identity;
 mod input;
 mod memory;
@@ -29,6 +30,9 @@ pub use builder::PlanBuilder;
 pub use comparison::PlanComparison;
 use draft::Draft;
 pub use error::PlanningError;
+pub use granularity::{
+    Grain, Grains, GranularityRecord, STAGE_OVERHEAD_SECONDS, TASK_OVERHEAD_SECONDS, granularity,
+};
 use input::operations;
 pub use input::{DEFAULT_LINK, PlanTile, PlanningInput};
 pub use memory::memory_bounds::{PeakLocation, WorkerMemory};

@@ -10,7 +10,7 @@
 //! 4. [`Strategy::solve`]: groups the instances of a problem into [`Buckets`]. [`choose_limits`]: number and size
 //!    of buckets. [`replan`]: rebuilds the buckets of a running stage. [`Dataflow`]: reuse beyond shared prefixes.
 //! 5. [`ReuseSummary`], [`JobGraph`], [`SharingSchedule`] and [`peak_bytes`]: savings, duration, transfers and memory of a
-//!    plan. [`is_recompute_cheaper`]: transfer or recompute, also at run time.
+//!    plan. [`is_recompute_cheaper`]: transfer or recompute, also at run time. [`GranularityProblem`]: tasks to run as one.
 //!
 //! For results that outlive a study, [`Target`] finds the smallest key of a set of statements.
 //!
@@ -29,6 +29,7 @@ mod strategy;
 pub use bucket_limits::{BUCKETS_PER_CORE, Capacity, Limits, LimitsError, StageBytes, choose_limits};
 pub use buckets::{Buckets, PartitionError};
 pub use cost::dataflow::{Dataflow, DataflowFigures, TaskId};
+pub use cost::granularity::{FusionSavings, Granularity, GranularityProblem};
 pub use cost::peak_memory::{LevelBytes, peak_bytes};
 pub use cost::runtime_sharing::{BucketForecast, SharingSchedule, TransferForecast, WorkerModel};
 pub use cost::savings::{BucketCost, ReuseSummary, bucket_costs, reuse_fraction};

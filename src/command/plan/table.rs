@@ -163,7 +163,7 @@ fn about_value(plans: &[&PlanRecord]) -> Option<String> {
 }
 
 /// Aligns cells in columns: the first `names` columns left, all others right.
-fn aligned<const N: usize>(
+pub(super) fn aligned<const N: usize>(
     names: usize,
     header: [&str; N],
     rows: impl Iterator<Item = [String; N]>,
@@ -181,7 +181,7 @@ fn aligned<const N: usize>(
 }
 
 /// Formats seconds with at least two significant digits.
-fn seconds(seconds: f64) -> String {
+pub(super) fn seconds(seconds: f64) -> String {
     match seconds {
         1000.0.. => format!("{seconds:.0}"),
         100.0.. => format!("{seconds:.1}"),
@@ -194,7 +194,7 @@ fn seconds(seconds: f64) -> String {
 
 /// Formats a reuse fraction as a percentage. A negative fraction becomes `-`: without merging, stages execute more
 /// often than merging would leave, which is no reuse.
-fn percent(fraction: f64) -> String {
+pub(super) fn percent(fraction: f64) -> String {
     if fraction < 0.0 { "-".to_owned() } else { format!("{:.2}%", fraction * 100.0) }
 }
 

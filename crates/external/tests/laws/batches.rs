@@ -165,12 +165,13 @@ fn number_of_tiles_is_no_part_of_the_identity() {
     assert_ne!(Some(one), digest("batch = 2"), "the function is called in another way");
 }
 
-#[test]
-fn gpu_has_one_task_at_a_time() {
-    let module = r#"
+/// A module whose functions fail if another task runs at the same time: they create a file of a folder, and remove it.
+fn exclusive(folder: &std::path::Path) -> String {
+    format!(
+        r#"
 import time
 def alone():
-    path = os.path.join(HERE, "busy")
+    path = os.path.join({folder:?}, "busy")
     # Fails if another task has the file.
     os.close(os.open(path, os.O_CREAT | os.O_EXCL))
     time.sleep(0.02)
@@ -180,14 +181,22 @@ def first():
     return alone()
 def second():
     return alone()
-"#;
+"#
+    )
+}
+
+#[test]
+fn gpu_has_one_task_at_a_time() {
+    let shared = tempfile::tempdir().unwrap();
     // Operations of different processes share the device.
     let gpu = "device = \"gpu\"\n";
     let manifest = entry("first", gpu) + &entry("second", &format!("{gpu}env = {{ KIND = \"2\" }}"));
-    let Some(package) = Package::new("gpu_has_one_task_at_a_time", &manifest, module) else { return };
+    let package = || Package::new("gpu_has_one_task_at_a_time", &manifest, &exclusive(shared.path()));
+    // Each has a pool of its own, as two workers on a machine.
+    let (Some(worker), Some(other)) = (package(), package()) else { return };
     std::thread::scope(|scope| {
         for thread in 0..4 {
-            let package = &package;
+            let package = if thread < 3 { &worker } else { &other };
             let function = if thread % 2 == 0 { "first" } else { "second" };
             scope.spawn(move || {
                 for _ in 0..5 {
@@ -196,4 +205,18 @@ def second():
             });
         }
     });
+}
+
+#[test]
+fn gpu_is_part_of_identities_of_inexact_operations() {
+    let gpu = "device = \"gpu\"\n";
+    let seeded = "determinism = \"seeded\"\n";
+    let manifest = entry("first", gpu) + &entry("second", &format!("{gpu}{seeded}"));
+    let name = "gpu_is_part_of_identities_of_inexact_operations";
+    let Some(package) = Package::new(name, &manifest, "def first():\n    return 1\nsecond = first\n") else {
+        return;
+    };
+    let component = |function: &str| package.operation(function).identity.0.get("GPU").cloned();
+    assert_eq!(component("first"), None, "equal bits on every device");
+    assert!(component("second").is_some_and(|gpu| gpu == "none" || gpu.contains(", driver ")));
 }
