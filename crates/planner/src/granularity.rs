@@ -1,6 +1,6 @@
-//! Granularity of a study: which tasks of a stage, and which stages, would better run as one.
+//! Granularity of a study: tasks of a stage, and stages, that would better run as one.
 //!
-//! Instances and times are those of the plan after stage merging in which each distinct task runs once. A joined stage runs the tasks
+//! Instances and times are those of a plan after stage merging that runs each distinct task once. A joined stage runs the tasks
 //! of its first part in each instance, so its time is an upper bound: tasks that its buckets share still run once.
 
 use crate::builder::StageProblem;

@@ -13,7 +13,7 @@ pub struct GranularityProblem<'a> {
     graph: &'a TaskGraph,
     /// Distinct instances of each task.
     instances: Vec<u64>,
-    /// Predecessor with which each task may be fused.
+    /// Predecessor that each task may be fused with.
     fusible: Vec<Option<usize>>,
     /// Total seconds of each task's own instances, then of its fusible predecessors, nearest first, if they run in each of these
     /// instances.
@@ -165,7 +165,7 @@ impl<'a> GranularityProblem<'a> {
     }
 }
 
-/// Returns the predecessor with which each task may be fused: the only task that it reads, if no other task and no other stage
+/// Returns the predecessor that each task may be fused with: the only task that it reads, if no other task and no other stage
 /// reads that one.
 fn fusible(graph: &TaskGraph, read_outside: &[bool]) -> Vec<Option<usize>> {
     assert_eq!(read_outside.len(), graph.len(), "a flag for each task");
