@@ -6,7 +6,6 @@
 mod gpu;
 
 use crate::error::ExternalError;
-use crate::manifest::{Declaration, Determinism, Device};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -36,11 +35,9 @@ impl Identity {
         self.0.insert(name.into(), value.into());
     }
 
-    /// Adds model and driver of the GPU, if the operation runs on it and its results may depend on them.
-    pub(crate) fn add_gpu(&mut self, declaration: &Declaration) {
-        if declaration.device == Device::Gpu && declaration.determinism != Determinism::Bits {
-            self.add("GPU", gpu::description());
-        }
+    /// Adds model and driver of the GPU.
+    pub(crate) fn add_gpu(&mut self) {
+        self.add("GPU", gpu::description());
     }
 
     /// Adds a file by its content.

@@ -160,6 +160,13 @@ pub struct ExternalArgument {
     pub choices: BTreeMap<i64, String>,
 }
 
+impl Declaration {
+    /// Returns whether results may depend on the model and driver of the GPU.
+    pub(crate) fn depends_on_gpu(&self) -> bool {
+        self.device == Device::Gpu && self.determinism != Determinism::Bits
+    }
+}
+
 impl Manifest {
     /// Reads a manifest.
     ///

@@ -131,7 +131,9 @@ fn identity(
     identity.add(description.implementation.clone(), description.version.clone());
     identity.add("platform", description.platform.clone());
     identity.add("manifest entry", function.declaration.entry.clone());
-    identity.add_gpu(function.declaration);
+    if function.declaration.depends_on_gpu() {
+        identity.add_gpu();
+    }
     for distribution in &description.distributions {
         identity.add(distribution.name.clone(), format!("{} {}", distribution.version, distribution.record));
     }

@@ -20,7 +20,7 @@ struct Case {
 fn cases() -> impl Strategy<Value = Case> {
     (1..=8_usize).prop_flat_map(|tasks| {
         let read = |task: usize| {
-            // Mostly chains: graphs in which few tasks may be fused prove little.
+            // Mostly chains: few tasks of other graphs may be fused.
             let earlier = proptest::collection::vec(any::<bool>(), task);
             (earlier, 0..5_u32, any::<bool>()).prop_map(move |(chosen, shape, inputs)| {
                 let earlier = chosen.iter().enumerate().filter(|(_, chosen)| **chosen).map(|(task, _)| task);
@@ -78,7 +78,7 @@ impl Case {
         groups.iter().map(of_group).sum()
     }
 
-    /// All partitions into groups of which each task but the first reads exactly the one before it, and nothing else reads
+    /// All partitions into groups whose tasks, but the first, read exactly the one before, and nothing else reads
     /// that one.
     fn partitions(&self) -> Vec<Vec<Vec<usize>>> {
         let readers = |task: usize| self.reads.iter().filter(|reads| reads.tasks.contains(&task)).count();

@@ -68,7 +68,9 @@ impl Sources {
         identity.add("contract", CONTRACT.to_string());
         identity.add("platform", format!("{}-{}", std::env::consts::OS, std::env::consts::ARCH));
         identity.add("manifest entry", declaration.entry.clone());
-        identity.add_gpu(declaration);
+        if declaration.depends_on_gpu() {
+            identity.add_gpu();
+        }
         identity
     }
 
