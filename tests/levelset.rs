@@ -33,7 +33,7 @@ fn levelset(method: &str) -> Study {
 }
 
 /// Returns the columns of a table, by name.
-fn columns(table: &str) -> impl Fn(&str) -> Vec<String> {
+fn columns(table: &str) -> impl Fn(&str) -> Vec<String> + use<> {
     let rows: Vec<Vec<String>> =
         table.lines().map(|line| line.split(',').map(str::to_owned).collect()).collect();
     move |name| {
@@ -43,18 +43,29 @@ fn columns(table: &str) -> impl Fn(&str) -> Vec<String> {
     }
 }
 
-/// Returns the tasks of all evaluations of one tile if each distinct computation runs once. The parameters of a task are
-/// those of the tasks before it and its own.
-fn distinct_tasks(samples: &str) -> u64 {
+/// Parameters that tasks read, in the order of the tasks, with their defaults.
+const READ: [(&str, &str); 6] = [
+    ("otsuRatio", "1"),
+    ("curvatureWeight", "0.8"),
+    ("iterations", "100"),
+    ("sizeThld", "3"),
+    ("sizeUpperThld", "200"),
+    ("msKernel", "20"),
+];
+
+/// Returns the number of distinct values of the first parameters of [`READ`], with the evaluation of the defaults.
+fn distinct(samples: &str, first: usize) -> u64 {
     let column = columns(samples);
-    let distinct = |names: &[&str]| {
-        let values: Vec<Vec<String>> = names.iter().map(|name| column(name)).collect();
-        let sets = (0..values[0].len()).map(|row| values.iter().map(|column| column[row].clone()).collect());
-        sets.collect::<HashSet<Vec<String>>>().len() as u64
-    };
-    let order = ["otsuRatio", "curvatureWeight", "iterations", "sizeThld", "sizeUpperThld", "msKernel"];
-    // Normalization and l1 run once. l5, l6 and the comparison depend on all parameters but `dummy`.
-    2 + distinct(&order[..1]) + distinct(&order[..3]) + distinct(&order[..4]) + 3 * distinct(&order)
+    let values: Vec<Vec<String>> = READ[..first].iter().map(|(name, _)| column(name)).collect();
+    let sets = (0..values[0].len()).map(|row| values.iter().map(|column| column[row].clone()).collect());
+    let defaults = READ[..first].iter().map(|(_, value)| (*value).to_owned()).collect();
+    sets.chain([defaults]).collect::<HashSet<Vec<String>>>().len() as u64
+}
+
+/// Returns how often an operation ran.
+fn operation_runs(record: &Value, name: &str) -> u64 {
+    let operations = record["operations"].as_array().expect("operations");
+    operations.iter().find(|operation| operation["name"] == name).map_or(0, |found| number(found, "/runs"))
 }
 
 #[test]
@@ -62,12 +73,16 @@ fn every_strategy_writes_equal_responses_and_dummy_runs_no_task() {
     let study = levelset("kind = \"moat\"\ntrajectories = 3\nlevels = 4");
     let none = run(&study, "none", &["--strategy", "none"]);
     let expected = responses(&study, "none");
-    let runs = number(&none, "/runs");
+    // The evaluation of the defaults is one more.
+    let (tiles, runs) = (2, number(&none, "/runs") + 2);
     assert_eq!(number(&none, "/tasks_executed"), runs * TASKS);
     let samples = text(&study.path("none/samples.csv"));
     let dummies: HashSet<String> = columns(&samples)("dummy").into_iter().collect();
     assert!(dummies.len() > 1, "{dummies:?}");
-    let mut executed = Vec::new();
+    // Normalization runs once. Sets that differ in `dummy` only are one instance of the two other stages.
+    let sets = distinct(&samples, READ.len());
+    assert!(tiles * sets < runs, "some sets differ in dummy only");
+    let stage_tasks = tiles * (1 + 7 * sets);
     for (strategy, reuse) in [
         ("stage", None),
         ("naive", Some("tree")),
@@ -80,12 +95,17 @@ fn every_strategy_writes_equal_responses_and_dummy_runs_no_task() {
         let scope: Vec<&str> = reuse.iter().flat_map(|reuse| ["--reuse", *reuse]).collect();
         let record = run(&study, &out, &[&["--strategy", strategy, "--workers", "2"], &scope[..]].concat());
         assert_eq!(responses(&study, &out), expected, "{out}");
-        executed.push(number(&record, "/tasks_executed"));
+        let executed = number(&record, "/tasks_executed");
+        println!("{out}: {executed} tasks of {}", runs * TASKS);
+        match reuse {
+            None => assert_eq!(executed, stage_tasks),
+            Some(_) => assert!(executed < stage_tasks, "{out}: {executed}"),
+        }
+        if reuse == Some("dataflow") {
+            // The most expensive task runs once for each set of the parameters up to it.
+            assert_eq!(operation_runs(&record, "levelset.contour"), tiles * distinct(&samples, 3), "{out}");
+        }
     }
-    let distinct = 2 * distinct_tasks(&samples);
-    println!("{runs} runs of {TASKS} tasks, {distinct} distinct, executed {executed:?}");
-    assert_eq!(executed[4], distinct, "shared dataflow");
-    assert!(executed[5] <= distinct && executed[0] > distinct && executed.iter().all(|n| *n < runs * TASKS));
     // Without a task, the parameter has no effect at all.
     let indices = text(&study.path("ranges-value/indices.csv"));
     let column = columns(&indices);

@@ -18,7 +18,7 @@ pub(crate) const CONTOUR: TypedOperation = TypedOperation {
     outputs: &[port("contoured", ElementType::Mask)],
     // At 100 iterations.
     nanoseconds_a_pixel: 400.0,
-    bytes_a_pixel: 19.0,
+    bytes_a_pixel: 22.5,
     fixed_bytes: 0,
     within_core: None,
     run,

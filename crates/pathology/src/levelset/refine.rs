@@ -13,7 +13,7 @@ pub(crate) const REFINE: TypedOperation = TypedOperation {
     inputs: &[HEMATOXYLIN_IMAGE, port("declumped", ElementType::Mask)],
     outputs: &[port("mask", ElementType::Mask)],
     nanoseconds_a_pixel: 200.0,
-    bytes_a_pixel: 19.0,
+    bytes_a_pixel: 22.5,
     fixed_bytes: 0,
     within_core: None,
     run,
