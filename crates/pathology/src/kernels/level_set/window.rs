@@ -1,7 +1,8 @@
 //! Means of the gray values inside and outside a changing contour, within square windows.
 //!
 //! Sums are integers, so they stay exact while pixels change sides, in whatever order that happens. Each row has the
-//! sums of its stretches of 11 pixels. A change updates 11 of them, and a query adds 11 of them.
+//! sums of its stretches of 11 pixels. A change updates 11 of them, and a query adds 11 of them. They are stored column by
+//! column: queries outnumber changes, and read neighbors in memory.
 
 use crate::kernels::height;
 
@@ -17,7 +18,7 @@ pub(super) struct WindowSums<'a> {
     gray: &'a [u8],
     width: usize,
     rows: usize,
-    /// Inside pixels of each stretch of a row.
+    /// Inside pixels of each stretch of a row, at column · rows + row.
     inside: Vec<u32>,
     /// All pixels of each window.
     all: Vec<u32>,
@@ -31,6 +32,16 @@ fn one(gray: u8) -> u32 {
 /// Splits a sum into number of pixels and sum of gray values.
 fn split(sum: u32) -> (f64, f64) {
     (f64::from(sum >> 16), f64::from(sum & 0xffff))
+}
+
+/// Returns a plane column by column.
+fn transposed(plane: &[u32], width: usize) -> Vec<u32> {
+    let rows = plane.len() / width;
+    let mut columns = vec![0; plane.len()];
+    for (y, row) in plane.chunks_exact(width).enumerate() {
+        row.iter().enumerate().for_each(|(x, value)| columns[x * rows + y] = *value);
+    }
+    columns
 }
 
 impl<'a> WindowSums<'a> {
@@ -53,7 +64,7 @@ impl<'a> WindowSums<'a> {
             }
             sums
         };
-        let inside = stretches(&is_inside);
+        let inside = transposed(&stretches(&is_inside), width);
         // Vertical running sums over one column of stretches at a time would jump through memory: the sums of one row of
         // windows are kept instead.
         let of_rows = stretches(&|_| true);
@@ -77,10 +88,9 @@ impl<'a> WindowSums<'a> {
 
     /// Moves pixel (x, y) inside or outside. The pixel must be on the opposite side.
     pub(super) fn set(&mut self, x: usize, y: usize, inside: bool) {
-        let row = y * self.width;
-        let value = one(self.gray[row + x]);
-        let stretches = x.saturating_sub(REACH)..(x + REACH + 1).min(self.width);
-        for sum in &mut self.inside[row..][stretches] {
+        let value = one(self.gray[y * self.width + x]);
+        for column in x.saturating_sub(REACH)..(x + REACH + 1).min(self.width) {
+            let sum = &mut self.inside[column * self.rows + y];
             *sum = if inside { *sum + value } else { *sum - value };
         }
     }
@@ -88,9 +98,8 @@ impl<'a> WindowSums<'a> {
     /// Returns the data term at pixel (x, y): (H − m_in)² − (H − m_out)², negative if the pixel resembles the inside of
     /// its window more than the outside. The mean of no pixels is 0.
     pub(super) fn data_term(&self, x: usize, y: usize) -> f64 {
-        let first = y.saturating_sub(REACH);
-        let last = (y + REACH).min(self.rows - 1);
-        let inside: u32 = (first..=last).map(|row| self.inside[row * self.width + x]).sum();
+        let column = &self.inside[x * self.rows..][..self.rows];
+        let inside: u32 = column[y.saturating_sub(REACH)..(y + REACH + 1).min(self.rows)].iter().sum();
         let pixel = y * self.width + x;
         let mean = |sum: u32| {
             let (pixels, gray) = split(sum);
