@@ -6,7 +6,11 @@
 
 pub mod components;
 pub mod distance;
+pub mod label_boundaries;
+pub mod level_set;
+pub mod mean_shift;
 pub mod morphology;
+pub mod otsu;
 pub mod reconstruct;
 pub mod watershed;
 

@@ -1,5 +1,5 @@
-//! Image operations on H&E tiles: stain normalization, the seven tasks of nuclear segmentation, and the comparison of
-//! masks and their objects (hops 6 and 8 of a study). The crate also reads and writes tiles and masks.
+//! Image operations on H&E tiles: stain normalization, the seven tasks of nuclear segmentation, the six of level-set
+//! segmentation, and the comparison of masks and their objects (hops 6 and 8 of a study). The crate also reads and writes tiles and masks.
 //!
 //! Callers find operations by name in the [`registry`] and run them through the [`Operation`] trait. The [`kernels`]
 //! are plain functions on planes of pixels. The crate starts no threads and does not depend on studies, workers or keys.
@@ -12,6 +12,7 @@ pub mod outline;
 pub mod tissue;
 
 mod compare;
+mod levelset;
 mod normalize;
 mod nuclei;
 mod typed_operation;
@@ -29,7 +30,17 @@ pub const NUCLEI_DESCRIPTORS: [(&str, &str); 5] = [
     ("object-comparison.json", include_str!("../descriptors/nuclei/object-comparison.json")),
 ];
 
-/// Returns every operation of this crate: `nuclei.normalize`, the seven tasks `nuclei.*`, `compare.masks` and
+/// Descriptors of level-set segmentation, by file name, the workflow's first. Normalization and comparison are those of
+/// [`NUCLEI_DESCRIPTORS`].
+pub const LEVELSET_DESCRIPTORS: [(&str, &str); 5] = [
+    ("workflow.json", include_str!("../descriptors/levelset/workflow.json")),
+    NUCLEI_DESCRIPTORS[1],
+    ("segmentation.json", include_str!("../descriptors/levelset/segmentation.json")),
+    NUCLEI_DESCRIPTORS[3],
+    NUCLEI_DESCRIPTORS[4],
+];
+
+/// Returns every operation of this crate: `nuclei.normalize`, the seven tasks `nuclei.*`, the six tasks `levelset.*`, `compare.masks` and
 /// `compare.objects`, and the variants of the last two for windows with a halo, `compare.core-masks` and
 /// `compare.owned-objects`.
 #[must_use]
@@ -43,6 +54,12 @@ pub fn registry() -> Registry {
         nuclei::NUCLEI,
         nuclei::SEPARATE,
         nuclei::FINAL_AREA,
+        levelset::HEMATOXYLIN,
+        levelset::THRESHOLD,
+        levelset::CONTOUR,
+        levelset::MIN_SIZE,
+        levelset::DECLUMP,
+        levelset::REFINE,
         compare::MASKS,
         compare::OBJECTS,
         compare::CORE_MASKS,

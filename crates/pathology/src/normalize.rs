@@ -110,7 +110,7 @@ impl ColorTable {
 /// Classifies tissue by two discriminants of the original program, trained once on H&E. Coefficients are in
 /// thousandths, so every term is an integer: some colors are exactly on the border, and rounding must not decide their
 /// class.
-fn is_tissue([r, g, b]: [f64; 3]) -> bool {
+pub(crate) fn is_tissue([r, g, b]: [f64; 3]) -> bool {
     -154.0 * r + 35.0 * g + 549.0 * b - 45_718.0 < -57.0 * r - 817.0 * g + 1_170.0 * b - 49_887.0
 }
 

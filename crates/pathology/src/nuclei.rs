@@ -18,7 +18,7 @@ pub(crate) use candidates::CANDIDATES;
 pub(crate) use final_area::FINAL_AREA;
 pub(crate) use reconstruct::RECONSTRUCT;
 pub(crate) use select::NUCLEI;
-pub(crate) use separate::SEPARATE;
+pub(crate) use separate::{SEPARATE, separated};
 
 use crate::typed_operation::port;
 use pleach_regions::ElementType;

@@ -12,7 +12,7 @@ static ALLOCATOR: RecyclingAllocator = RecyclingAllocator;
 /// Operation, default arguments, regions read and written.
 type Step = (&'static str, &'static [f64], &'static [&'static str], &'static [&'static str]);
 
-const CHAIN: [Step; 9] = [
+const CHAIN: [Step; 14] = [
     ("nuclei.normalize", &[], &["tile"], &["normalized"]),
     ("nuclei.background", &[220.0, 220.0, 220.0, 5.0, 4.0], &["normalized"], &["rbc", "background"]),
     ("nuclei.reconstruct", &[8.0], &["normalized"], &["rc", "recon"]),
@@ -22,6 +22,12 @@ const CHAIN: [Step; 9] = [
     ("nuclei.separate", &[30.0, 8.0], &["seg_open", "normalized"], &["seg_nonoverlap"]),
     ("nuclei.final-area", &[21.0, 1000.0, 4.0], &["seg_nonoverlap"], &["mask"]),
     ("compare.masks", &[], &["mask", "bw1"], &[]),
+    ("levelset.hematoxylin", &[], &["tile", "normalized"], &["hematoxylin", "tissue"]),
+    ("levelset.threshold", &[1.0], &["hematoxylin", "tissue"], &["candidates"]),
+    // Few steps: memory does not depend on their number. l6 always takes 50, with the same memory.
+    ("levelset.contour", &[0.8, 5.0], &["hematoxylin", "candidates"], &["contoured"]),
+    ("levelset.min-size", &[3.0, 0.25], &["contoured"], &["sized"]),
+    ("levelset.declump", &[1.0, 200.0, 20.0, 0.25], &["sized", "normalized"], &["declumped"]),
 ];
 
 /// Side of the tile, pixels.

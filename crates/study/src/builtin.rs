@@ -1,24 +1,27 @@
 //! Built-in operations and workflows of this binary.
 
 mod join;
+mod label;
 mod noop;
 mod registration;
 
-use pleach_pathology::NUCLEI_DESCRIPTORS;
+use pleach_pathology::{LEVELSET_DESCRIPTORS, NUCLEI_DESCRIPTORS};
 use pleach_workflow::{DescriptorError, Registry, Workflow};
 
 /// Workflows that a study can name instead of a file, the reference application first.
-pub const BUILT_IN: [&str; 2] = ["nuclei", "noop"];
+pub const BUILT_IN: [&str; 3] = ["nuclei", "levelset", "noop"];
 
 /// Returns the operations linked into this binary.
 pub fn registry() -> Registry {
-    registration::register(pleach_pathology::registry().with(noop::Echo).with(join::Join))
+    let built_in = pleach_pathology::registry().with(noop::Echo).with(join::Join);
+    registration::register(label::LABELS.into_iter().fold(built_in, Registry::with))
 }
 
 /// Returns a built-in workflow. `None` if the name is unknown.
 pub fn workflow(name: &str, registry: &Registry) -> Option<Result<Workflow, DescriptorError>> {
     let descriptors: &[(&str, &str)] = match name {
         "nuclei" => &NUCLEI_DESCRIPTORS,
+        "levelset" => &LEVELSET_DESCRIPTORS,
         "noop" => &noop::DESCRIPTORS,
         _ => return None,
     };
@@ -61,11 +64,32 @@ mod tests {
                 }
             }
         }
+        let levelset = workflow("levelset", &registry).unwrap().unwrap();
+        assert_eq!(
+            operations(&levelset.within_cores(&registry).unwrap())[7..],
+            expected.map(|(_, core)| core)
+        );
         let noop = workflow("noop", &registry).unwrap().unwrap();
         assert!(noop.within_cores(&registry).is_none());
         // Each of the joined tables is measured within the core.
         let joined = whole.joining(&[0, 1], &registry).unwrap();
         let within = operations(&joined.within_cores(&registry).unwrap());
         assert!(expected.iter().all(|(_, core)| within.iter().any(|operation| operation == core)));
+    }
+
+    #[test]
+    fn parameter_that_no_task_reads_stays_in_every_selection() {
+        let registry = registry();
+        let levelset = workflow("levelset", &registry).unwrap().unwrap();
+        let names = |workflow: &Workflow| -> Vec<String> {
+            workflow.parameters.iter().map(|parameter| parameter.name.clone()).collect()
+        };
+        let all = names(&levelset);
+        assert_eq!((all.len(), all.last().unwrap().as_str()), (9, "dummy"));
+        let dummy = all.len() - 1;
+        assert!(levelset.stages.iter().all(|stage| !stage.parameters.contains(&dummy)));
+        assert_eq!(names(&levelset.without(&["normalize".to_owned()])), all);
+        assert_eq!(names(&levelset.measuring(1)), all);
+        assert_eq!(names(&levelset.joining(&[0, 1], &registry).unwrap()), all);
     }
 }

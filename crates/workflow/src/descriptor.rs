@@ -30,6 +30,9 @@ pub(crate) struct WorkflowDescriptor {
     pub(crate) reference: Option<ReferenceDescriptor>,
     pub(crate) stages: Vec<StageEntry>,
     pub(crate) response: ResponsesDescriptor,
+    /// Parameters that no task reads.
+    #[serde(default)]
+    pub(crate) unread: Vec<ParameterDescriptor>,
     /// Manifests of external operations, relative to this file. The command loads them before the descriptors.
     #[serde(default)]
     #[expect(dead_code, reason = "read by manifests.rs, before the registry is complete")]

@@ -190,6 +190,24 @@ pub enum Problem {
         /// Location of the first definition.
         first: String,
     },
+    /// A parameter that a task reads is listed as unread.
+    #[error(
+        "parameter \"{parameter}\" is defined at {first}; unread parameters must have names of their own"
+    )]
+    ReadParameter {
+        /// The parameter.
+        parameter: String,
+        /// Location of its definition.
+        first: String,
+    },
+    /// An unread parameter names an argument.
+    #[error(
+        "unread parameter \"{parameter}\" names an argument; only name, type, default and a domain are allowed"
+    )]
+    UnreadArgument {
+        /// The parameter.
+        parameter: String,
+    },
     /// Two items of one kind share a name.
     #[error("two {what} are named \"{name}\"; names must be unique")]
     DuplicateName {

@@ -35,5 +35,5 @@ pub use validate::stage_file;
 pub use value::{NotFinite, ParseValueError, Real, Value, ValueType};
 pub use workflow::{
     Aggregate, Comparison, Condition, Decision, Guard, InputOrigin, OptionalStage, ReferenceDecl, RegionDecl,
-    ResponseTable, Stage, StageInput, StageOutput, Task, TaskInput, Workflow, guard_value,
+    ResponseTable, Stage, StageInput, StageOutput, Task, TaskInput, Workflow, guard_value, split_label,
 };

@@ -115,6 +115,7 @@ fn workflow(file: &Path, files: Files, registry: &Registry) -> Result<Workflow, 
         stage.switch = switch(&at, &workflow, index, entry)?;
         stages.push(stage);
     }
+    stage::define_unread(&at, &workflow.unread, &mut parameters)?;
     let mut workflow = finish(&at, workflow, stages)?;
     workflow.parameters = parameters.into_list();
     Ok(workflow)

@@ -3,6 +3,7 @@
 //! Only [`Workflow::load`] and [`Workflow::embedded`] create one, so callers need not validate it again.
 
 mod guard;
+mod label;
 
 pub use crate::descriptor::Aggregate;
 use crate::descriptor::TierKind;
@@ -12,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
 pub use guard::{Comparison, Condition, Decision, Guard, guard_value};
+pub use label::split_label;
 
 /// A DAG of stages over the regions of one tile.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -24,7 +26,7 @@ pub struct Workflow {
     pub inputs: Vec<RegionDecl>,
     /// The region that results are compared with.
     pub reference: Option<ReferenceDecl>,
-    /// Parameters in the order of their first use.
+    /// Parameters in the order of their first use, then those that no task reads.
     pub parameters: Vec<Parameter>,
     /// Stages in topological order.
     pub stages: Vec<Stage>,
@@ -262,8 +264,8 @@ impl Workflow {
         elements
     }
 
-    /// Returns the workflow with only these stages (ascending) and the parameters that they consume. `bypass` maps
-    /// an output of a removed stage to the workflow input that replaces it.
+    /// Returns the workflow with only these stages (ascending), the parameters that they consume, and those that no stage
+    /// of this workflow consumes. `bypass` maps an output of a removed stage to the workflow input that replaces it.
     fn keeping(&self, kept: &[usize], bypass: impl Fn(usize, usize) -> Option<usize>) -> Self {
         // The default is never used: every origin refers to a stage that stays or is bypassed.
         let moved = |stage: usize| kept.iter().position(|&k| k == stage).unwrap_or(0);
@@ -276,7 +278,10 @@ impl Workflow {
         };
         let mut workflow = self.clone();
         workflow.stages = kept.iter().map(|&s| self.stages[s].clone()).collect();
-        let consumed: BTreeSet<usize> = workflow.stages.iter().flat_map(|s| s.parameters.clone()).collect();
+        let consumed = |stages: &[Stage]| stages.iter().flat_map(|s| s.parameters.clone()).collect();
+        let read: BTreeSet<usize> = consumed(&self.stages);
+        let mut consumed: BTreeSet<usize> = consumed(&workflow.stages);
+        consumed.extend((0..self.parameters.len()).filter(|parameter| !read.contains(parameter)));
         workflow.parameters = consumed.iter().map(|&p| self.parameters[p].clone()).collect();
         for stage in &mut workflow.stages {
             for parameter in &mut stage.parameters {

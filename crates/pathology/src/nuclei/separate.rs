@@ -24,24 +24,36 @@ pub(crate) const SEPARATE: TypedOperation = TypedOperation {
 };
 
 fn run(inputs: &Inputs<'_>, arguments: &Arguments<'_>) -> Result<Vec<DataRegion>, OperationError> {
-    let (width, normalized) = (inputs.width(), inputs.pixels(1)?);
-    let least = arguments.area(0);
-    let large = filter_by_area(inputs.pixels(0)?, width, Connectivity::Eight, least..u64::MAX);
+    let (mask, normalized) = (inputs.pixels(0)?, inputs.pixels(1)?);
+    let (least, connectivity) = (arguments.area(0), arguments.connectivity(1));
+    Ok(vec![inputs.mask(separated(mask, normalized, inputs.width(), least, connectivity)?)?])
+}
+
+/// Returns the mask with its objects of at least `least` pixels dilated and cut along the watershed lines of the color
+/// image `normalized`.
+pub(crate) fn separated(
+    mask: &[u8],
+    normalized: &[u8],
+    width: usize,
+    least: u64,
+    connectivity: Connectivity,
+) -> Result<Vec<u8>, OperationError> {
+    let large = filter_by_area(mask, width, Connectivity::Eight, least..u64::MAX);
     let seg_big = dilate(&large, width, StructuringElement::Cross).map_err(opencv)?;
     // Planes are dropped once read: `bytes_a_pixel` declares the peak, and admission relies on it.
     drop(large);
 
-    let Some(seeds) = seeds(&seg_big, width, arguments.connectivity(1)) else {
+    let Some(seeds) = seeds(&seg_big, width, connectivity) else {
         // Without background no distance exists, so no line can be placed.
-        return Ok(vec![inputs.mask(seg_big)?]);
+        return Ok(seg_big);
     };
     let mut labels = vec![watershed::UNLABELED; seg_big.len()];
-    Components::of_objects(&seeds, width, arguments.connectivity(1)).for_each_run(|run, component| {
+    Components::of_objects(&seeds, width, connectivity).for_each_run(|run, component| {
         labels[run].fill(1 + component as i32);
     });
     drop(seeds);
     watershed::watershed(normalized, &seg_big, &mut labels, width);
-    Ok(vec![inputs.mask(watershed::keep_off_lines(&labels, &seg_big, width))?])
+    Ok(watershed::keep_off_lines(&labels, &seg_big, width))
 }
 
 /// Returns the seeds of the flooding: the regional minima of the negated distance, after minima shallower

@@ -1,11 +1,13 @@
 //! Laws: fast code against an independent, slow definition of its result, on small random images. Covers every kernel,
-//! the whole chain of the seven tasks, and stain normalization.
+//! the whole chain of the seven tasks, level sets, and stain normalization.
 
 #![expect(clippy::unwrap_used, reason = "clippy exempts tests, not the functions they call")]
 
 mod chain;
 mod images;
 mod kernels;
+mod levelset;
 mod normalization;
 mod slow;
+mod slow_levelset;
 mod tasks;

@@ -6,7 +6,7 @@ use pleach_pathology::kernels::Connectivity;
 use pleach_pathology::kernels::morphology::StructuringElement;
 
 /// Returns the numbers of the neighbors of `pixel`.
-fn beside(pixel: usize, width: usize, length: usize, connectivity: Connectivity) -> Vec<usize> {
+pub(crate) fn beside(pixel: usize, width: usize, length: usize, connectivity: Connectivity) -> Vec<usize> {
     let (x, y) = ((pixel % width) as i64, (pixel / width) as i64);
     let (columns, rows) = (width as i64, (length / width) as i64);
     let mut found = Vec::new();

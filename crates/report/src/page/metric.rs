@@ -2,7 +2,7 @@
 
 use pleach_results::analysis::{Analysis, IndexTable};
 use pleach_sensitivity::indices::Indices;
-use pleach_workflow::{Aggregate, ReferenceSource, Study};
+use pleach_workflow::{Aggregate, ReferenceSource, Study, split_label};
 
 /// Description of a metric that a study analyzes.
 #[derive(Debug)]
@@ -25,7 +25,8 @@ impl Metric {
     /// Describes one of the study's metrics, by its column.
     pub(crate) fn of_one(study: &Study, metric: usize) -> Self {
         let (metric, over_tiles) = &study.workflow.response.metrics[metric];
-        let (name, meaning) = match metric.as_str() {
+        let (label, metric) = split_label(metric);
+        let (name, meaning) = match metric {
             "dice" => (
                 "Dice",
                 "twice the intersection of mask and reference, divided by the sum of their areas: 1 if they \
@@ -70,7 +71,7 @@ impl Metric {
         let compared = study.workflow.reference.is_some();
         let caution = match study.reference {
             // These metrics ignore the reference.
-            _ if ["nuclei", "mean-area"].contains(&metric.as_str()) => {
+            _ if ["nuclei", "mean-area"].contains(&metric) => {
                 "It is measured on the mask alone: a change shows how much the result changes, not whether \
                  it improves."
             }
@@ -80,7 +81,7 @@ impl Metric {
             }
             _ => "",
         };
-        Self { name: name.to_owned(), meaning, aggregate: *over_tiles, caution }
+        Self { name: format!("{label}{name}"), meaning, aggregate: *over_tiles, caution }
     }
 
     /// Returns "mean over tiles" or "sum over tiles".
@@ -132,5 +133,14 @@ mod tests {
             let added = ["pixel-difference", "nuclei"].contains(&name);
             assert_eq!(metric.aggregate_label() == "sum over tiles", added, "{name}");
         }
+    }
+
+    #[test]
+    fn label_of_a_metric_precedes_its_words() {
+        let mut study = fixture::moat(&[]).study;
+        let plain = Metric::of(&study);
+        study.workflow.response.metrics[study.metric].0.insert_str(0, "levelset: ");
+        let labeled = Metric::of(&study);
+        assert_eq!((labeled.name, labeled.meaning), (format!("levelset: {}", plain.name), plain.meaning));
     }
 }

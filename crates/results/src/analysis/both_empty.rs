@@ -9,7 +9,7 @@ use crate::analysis::RunResponse;
 use pleach_pathology::both_empty_column;
 use pleach_regions::Table;
 use pleach_study::PreparedStudy;
-use pleach_workflow::{Aggregate, BothEmpty, Workflow};
+use pleach_workflow::{Aggregate, BothEmpty, Workflow, split_label};
 use serde::Serialize;
 
 /// Runs of a response whose mask and reference are both empty.
@@ -30,7 +30,10 @@ pub struct BothEmptyRuns {
 /// Returns for each metric whether mask and reference are both empty. Empty if that holds for no metric.
 pub(super) fn of_table(table: &Table, workflow: &Workflow) -> Vec<bool> {
     let is_empty = |(name, _): &(String, Aggregate)| {
-        both_empty_column(name).and_then(|column| table.get(column)).is_some_and(|flag| flag == 1.0)
+        // The column has the label of its metrics.
+        let (label, metric) = split_label(name);
+        let column = both_empty_column(metric).map(|column| format!("{label}{column}"));
+        column.and_then(|column| table.get(&column)).is_some_and(|flag| flag == 1.0)
     };
     let of_metrics: Vec<bool> = workflow.response.metrics.iter().map(is_empty).collect();
     if of_metrics.contains(&true) { of_metrics } else { Vec::new() }

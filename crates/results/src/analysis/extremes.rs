@@ -7,7 +7,7 @@
 
 use super::CollectedResponses;
 use pleach_study::PreparedStudy;
-use pleach_workflow::{Parameter, Value};
+use pleach_workflow::{Parameter, Value, split_label};
 use serde::{Serialize, Serializer};
 
 /// Side of a response on which results are far from their reference.
@@ -22,9 +22,9 @@ enum FarSide {
 }
 
 impl FarSide {
-    /// Returns the far side of a metric, by its column name.
+    /// Returns the far side of a metric, by its column name, whose label does not matter.
     fn of_metric(metric: &str) -> Self {
-        match metric {
+        match split_label(metric).1 {
             "dice" | "jaccard" | "object-dice" | "object-jaccard" => Self::Low,
             "pixel-difference" => Self::High,
             _ => Self::Unknown,

@@ -345,6 +345,27 @@ fn task_arguments(
     Ok(arguments)
 }
 
+/// Defines the parameters that no task reads, after all others. Samplers vary them, and no result depends on them.
+pub(super) fn define_unread(
+    at: &Diagnostics,
+    unread: &[ParameterDescriptor],
+    parameters: &mut Parameters,
+) -> Result<(), DescriptorError> {
+    at.limit("/unread", "unread parameters", unread.len())?;
+    for (index, written) in unread.iter().enumerate() {
+        let (pointer, parameter) = (format!("/unread/{index}"), written.name.clone());
+        if let Some(known) = parameters.find(&written.name) {
+            let first = parameters.list[known].1.clone();
+            return at.fail(pointer, Problem::ReadParameter { parameter, first });
+        }
+        if written.argument.is_some() {
+            return at.fail(format!("{pointer}/argument"), Problem::UnreadArgument { parameter });
+        }
+        define(at, &pointer, written, parameters)?;
+    }
+    Ok(())
+}
+
 /// Finds or defines a parameter. A definition has a type, a default and a domain. A use has only the name.
 fn define(
     at: &Diagnostics,

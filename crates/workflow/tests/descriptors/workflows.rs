@@ -201,7 +201,7 @@ fn workflow_file_of_wrong_structure_is_refused() {
     );
     refused(
         |f| f.workflow()["author"] = json!("me"),
-        "workflow.json#/author: unknown key `author`, expected one of `workflow`, `description`, `inputs`, `reference`, `stages`, `response`, `operations`",
+        "workflow.json#/author: unknown key `author`, expected one of `workflow`, `description`, `inputs`, `reference`, `stages`, `response`, `unread`, `operations`",
     );
     refused(
         |f| *f.workflow() = json!("nuclei"),
@@ -249,4 +249,33 @@ fn missing_files_are_refused_by_name() {
         missing.display()
     );
     assert_eq!(Workflow::load(&missing, &registry()).expect_err("no text").to_string(), message);
+}
+
+#[test]
+fn invalid_unread_parameters_are_refused() {
+    let unread = |f: &mut Files, value| f.workflow()["unread"] = value;
+    let dummy = json!({ "name": "dummy", "type": "real", "default": 0.5, "range": [0, 1] });
+    refused(
+        |f| unread(f, json!([{ "name": "G1" }])),
+        r#"workflow.json#/unread/0: parameter "G1" is defined at segmentation.json#/tasks/2/parameters/0; unread parameters must have names of their own"#,
+    );
+    refused(
+        |f| unread(f, json!([dummy, dummy])),
+        r#"workflow.json#/unread/1: parameter "dummy" is defined at workflow.json#/unread/0; unread parameters must have names of their own"#,
+    );
+    refused(
+        |f| unread(f, json!([{ "name": "dummy", "type": "real", "range": [0, 1] }])),
+        r#"workflow.json#/unread/0: parameter "dummy" is defined without "default""#,
+    );
+    refused(
+        |f| {
+            unread(f, json!([dummy]));
+            f.workflow()["unread"][0]["argument"] = json!("G1");
+        },
+        r#"workflow.json#/unread/0/argument: unread parameter "dummy" names an argument; only name, type, default and a domain are allowed"#,
+    );
+    refused(
+        |f| unread(f, json!({ "name": "dummy" })),
+        "workflow.json#/unread: invalid type: an object, expected a list",
+    );
 }
