@@ -33,7 +33,7 @@ use std::path::{Path, PathBuf};
 use thiserror::Error;
 use wording::{NUMBER, SECTION, SWITCH, TEXT, fail, needed_section, needed_texts, worded};
 
-/// JSON Schema (draft 7) of study files, by which editors complete them.
+/// JSON Schema (draft 7) of study files, for editors that complete them.
 pub const STUDY_SCHEMA: &str = include_str!("../../../docs/study.schema.json");
 
 /// A checked study.
