@@ -1,7 +1,7 @@
 //! Grammar of `pleach workflow` and `pleach instrument`.
 
 use super::operations::PythonArgs;
-use clap::{Args, Subcommand};
+use clap::{ArgGroup, Args, Subcommand};
 use std::path::PathBuf;
 
 #[derive(Debug, Subcommand)]
@@ -47,11 +47,12 @@ pub(crate) enum WorkflowCommand {
         map: Option<PathBuf>,
     },
     /// Write the source of operations that a workflow or stage file names and pleach lacks
+    #[command(group(ArgGroup::new("language").args(["rust", "python"]).required(true)))]
     Stub {
         /// A workflow or stage file
         file: PathBuf,
         /// Write a program in Rust
-        #[arg(long, conflicts_with = "python", required_unless_present = "python")]
+        #[arg(long)]
         rust: bool,
         /// Write functions in Python, with their manifest
         #[arg(long)]

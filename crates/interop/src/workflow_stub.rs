@@ -161,7 +161,8 @@ fn missing(file: &Path, uses: &[OperationUse], registry: &Registry) -> Result<Ve
                 name: argument.name.clone(),
                 identifier: identifier(&argument.name),
                 is_integer: argument.value_type == Some(ValueType::Integer),
-                bounds: argument.bounds,
+                // One value bounds nothing: a study may vary the parameter.
+                bounds: argument.bounds.filter(|[low, high]| low < high),
             });
             let operation = StubOperation {
                 name: of.operation.clone(),

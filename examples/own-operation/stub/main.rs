@@ -115,7 +115,7 @@ impl Operation for Measure {
 
     fn arguments(&self) -> &[Argument] {
         &[
-            Argument { name: "level", accepts: Accepts::Reals { low: 0.0, high: 1.0 } },
+            Argument { name: "level", accepts: Accepts::Reals { low: f64::MIN, high: f64::MAX } },
         ]
     }
 
@@ -145,7 +145,7 @@ impl Operation for Measure {
     fn run(&self, inputs: &[&DataRegion], arguments: &[Value]) -> Result<Vec<DataRegion>, OperationError> {
         let darkness = inputs[0]; // array-f32
         let smoothed = inputs[1]; // array-f32
-        let level = arguments[0].as_f64(); // real from 0 to 1
+        let level = arguments[0].as_f64(); // real
         // Return result (table).
         unwritten(self, &[darkness, smoothed], &[level])
     }

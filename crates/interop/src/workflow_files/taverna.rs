@@ -73,6 +73,8 @@ fn check_activities(file: &Path, flat: &FlatFlow, map: &WorkflowMap) -> Result<(
             unsupported.push(Unsupported { processor, activity: kind.clone(), line });
         }
     }
+    // Processors of nested workflows come first, wherever they are in the file.
+    unsupported.sort_by_key(|processor| processor.line);
     match unsupported.first() {
         None => Ok(()),
         Some(first) => {

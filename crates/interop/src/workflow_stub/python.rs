@@ -12,6 +12,9 @@ const PREFIX: &str = "python:";
 
 const MANIFEST: &str = "pleach.toml";
 
+/// Maximum length of a signature on one line, as formatters of Python break it.
+const MAX_SIGNATURE: usize = 80;
+
 /// Beginning of the manifest.
 const HEAD: &str = "\
 # The operations of this folder. docs/python.md of pleach describes all keys.
@@ -178,7 +181,11 @@ fn write_function(text: &mut String, function: &Function<'_>) {
     let StubOperation { inputs, outputs, arguments, description, .. } = function.operation;
     let names: Vec<String> = inputs.iter().map(|port| identifier(&port.name)).collect();
     let arguments = arguments.iter().map(|argument| argument.identifier.clone());
-    let parameters = names.into_iter().chain(arguments).collect::<Vec<_>>().join(", ");
+    let parameters: Vec<String> = names.into_iter().chain(arguments).collect();
+    let line = parameters.join(", ");
+    let fits = line.len() + function.function.len() < MAX_SIGNATURE;
+    let lines = || parameters.iter().map(|name| format!("    {name},\n")).collect::<String>();
+    let parameters = if fits { line } else { format!("\n{}", lines()) };
     let about = description
         .split_whitespace()
         .collect::<Vec<_>>()

@@ -44,6 +44,11 @@ fn python_source_has_manifest_module_and_descriptors() {
                  arguments = [{ name = \"mean_0\", type = \"real\", low = 0.25, high = 4.0 }]\n\
                  # Types assumed, equal in the writer and all readers: smoothed\n";
     assert!(manifest.contains(entry), "{manifest}");
+    // A fixed value bounds nothing.
+    assert!(
+        manifest.contains("{ name = \"level\", type = \"real\", low = -1000000000.0, high = 1000000000.0 }"),
+        "{manifest}"
+    );
     let module = text("darkness.py");
     assert!(module.contains("\n\ndef measure(darkness, smoothed, level):\n"), "{module}");
     assert!(text("stage.json").contains("\"operation\": \"python:darkness.smooth\""));
