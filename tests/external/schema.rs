@@ -111,7 +111,7 @@ const EDITS: [(&str, &str, bool); 22] = [
     ),
     (
         "metric = \"dice\"",
-        "metric = \"dice\"\n[parameters.T1]\ndistribution = \"normal\"\nmean = 5\nstd = 1",
+        "metric = \"dice\"\n[parameters.T1]\ndistribution = \"log-uniform\"\nrange = [2, 8]",
         true,
     ),
     ("metric = \"dice\"", "metric = \"dice\"\n[parameters.G1]\nstep = 5", false),
