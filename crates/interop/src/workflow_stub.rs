@@ -60,14 +60,11 @@ pub enum StubError {
     },
     /// Two tasks use one operation in different ways.
     #[error(
-        "{}: {pointer}/{key}: operation \"{operation}\" has {found} here and {first} in task \"{task}\"; equal numbers are allowed",
-        file.display()
+        "{place}/{key}: operation \"{operation}\" has {found} here and {first} in task \"{task}\"; equal numbers are allowed"
     )]
     UsesDiffer {
-        /// The stage file.
-        file: PathBuf,
-        /// JSON pointer to the task.
-        pointer: String,
+        /// The stage file, and the JSON pointer to the task.
+        place: String,
         /// `reads`, `writes` or `parameters`.
         key: &'static str,
         /// The operation.
@@ -182,9 +179,9 @@ fn missing(file: &Path, uses: &[OperationUse], registry: &Registry) -> Result<Ve
             ("parameters", of.arguments.len(), known.arguments.len()),
         ];
         if let Some(&(key, found, first)) = counts.iter().find(|(_, found, first)| found != first) {
-            let (file, pointer, operation) = (of.file.clone(), of.pointer.clone(), of.operation.clone());
-            let task = (*task).to_owned();
-            return Err(StubError::UsesDiffer { file, pointer, key, operation, found, first, task });
+            let place = format!("{}: {}", of.file.display(), of.pointer);
+            let (operation, task) = (of.operation.clone(), (*task).to_owned());
+            return Err(StubError::UsesDiffer { place, key, operation, found, first, task });
         }
         for argument in &of.arguments {
             let known = known.arguments.iter_mut().find(|known| known.name == argument.name);

@@ -4,7 +4,7 @@
 //! `intertask_args` as `interstage_args`. Both are read.
 
 use super::call::{call_names, operation_name, with_map};
-use super::draft::{DomainDraft, ParameterDraft, StageDraft, TaskDraft};
+use super::draft::{DomainDraft, ParameterDraft, RegionDraft, StageDraft, TaskDraft};
 use super::error::{Place, WorkflowImportError, WorkflowImportProblem, failed};
 use super::map::{WorkflowMap, parse_json};
 use pleach_regions::ElementType;
@@ -143,6 +143,9 @@ pub(crate) fn import(
     Ok(ImportedStage { stage, notes: reader.notes, calls })
 }
 
+/// Inputs and outputs of a stage.
+type Interface = (Vec<RegionDraft>, Vec<RegionDraft>);
+
 fn file_name(file: &Path) -> String {
     let name = file.file_name().unwrap_or_default().to_string_lossy();
     name.chars().filter(|letter| !letter.is_control()).collect()
@@ -238,13 +241,12 @@ impl Reader<'_> {
     }
 
     /// Returns inputs and outputs of the stage.
-    #[expect(clippy::type_complexity, reason = "inputs and outputs, read in one pass")]
     fn interface(
         &mut self,
         regions: &[Argument],
         tasks: &[TaskDraft],
         registry: &Registry,
-    ) -> Result<(Vec<(String, ElementType)>, Vec<(String, ElementType)>), WorkflowImportError> {
+    ) -> Result<Interface, WorkflowImportError> {
         let (mut inputs, mut outputs) = (Vec::new(), Vec::new());
         let mut seen = BTreeSet::new();
         for (place, region) in regions.iter().enumerate() {
@@ -275,11 +277,7 @@ impl Reader<'_> {
     }
 
     /// Rejects a region that no earlier task writes.
-    fn check_reads(
-        &self,
-        inputs: &[(String, ElementType)],
-        tasks: &[TaskDraft],
-    ) -> Result<(), WorkflowImportError> {
+    fn check_reads(&self, inputs: &[RegionDraft], tasks: &[TaskDraft]) -> Result<(), WorkflowImportError> {
         let mut written: Vec<&String> = inputs.iter().map(|(name, _)| name).collect();
         for (number, task) in tasks.iter().enumerate() {
             if let Some(name) = task.reads.iter().find(|name| !written.contains(name)) {

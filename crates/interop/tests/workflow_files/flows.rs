@@ -258,7 +258,7 @@ fn scripts_are_listed_with_their_lines() {
     let flow = script(simple(), "B_system", "beanshell.BeanshellActivity");
     let flow = script(flow, "Echo_List", "localworker.LocalworkerActivity");
     refused(
-        &[flow.clone()],
+        std::slice::from_ref(&flow),
         "DIR/w.t2flow:11: processor \"B_system\" (beanshell, line 11), \"Echo_List\" (localworker, line 12) are not allowed; \
          tools, text constants and nested workflows are allowed, and processors whose name --map gives an operation",
     );
