@@ -70,7 +70,15 @@ pub(crate) enum Command {
     Sample(SampleArgs),
     /// Compute sensitivity indices from the responses of an external model
     Analyze(AnalyzeArgs),
-    /// Check, show or begin workflows; import studies of Dakota and SALib
+    /// Write a study file for the tiles or slides of a folder
+    Init {
+        /// The folder with images, or with folders of images
+        #[arg(default_value = ".")]
+        folder: PathBuf,
+    },
+    /// Print the JSON Schema of study files, for editors that complete and check them
+    Schema,
+    /// Check, show or begin workflows; import those of Taverna, and studies of Dakota and SALib
     #[command(subcommand)]
     Workflow(WorkflowCommand),
     /// Propose the cuts of a function in Python into tasks, where its parameters enter

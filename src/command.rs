@@ -35,6 +35,8 @@ pub(crate) fn execute(command: Command, registry: &Registry) -> CommandResult {
         Command::Explain(args) => explain::execute(&args, registry),
         Command::Sample(args) => sample::execute(&args, registry),
         Command::Analyze(args) => analyze::execute(&args, registry),
+        Command::Init { folder } => workflow::init::execute(&folder),
+        Command::Schema => workflow::init::print_schema(),
         Command::Workflow(command) => workflow::execute(&command, registry),
         Command::Instrument(args) => workflow::instrument::execute(&args),
         Command::Segment(args) => segment::execute(&args, registry),

@@ -15,6 +15,9 @@ use pleach_execution::session::SessionError;
 use pleach_interop::error::{
     DesignFormError, DrawError, ImportFileError, MethodError, ProblemError, ResponsesError, SampleTableError,
 };
+use pleach_interop::study_start::StartError;
+use pleach_interop::workflow_files::WorkflowImportError;
+use pleach_interop::workflow_stub::StubError;
 use pleach_pathology::image_io::ImageFileError;
 use pleach_report::gallery::previews::PreviewNameError;
 use pleach_results::cache_walk::CacheFolderError;
@@ -139,9 +142,12 @@ exit_code_by_cause!(
     SampleTableError,
     SessionError,
     SpillError,
+    StartError,
     StateError,
+    StubError,
     TemplateFolderError,
     UndescribedError,
+    WorkflowImportError,
 );
 
 impl From<ClientError> for CommandError {

@@ -10,18 +10,21 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 /// Every command with a help page, with groups before their members.
-const COMMANDS: [&str; 44] = [
+const COMMANDS: [&str; 47] = [
     "",
     "run",
     "plan",
     "explain",
     "sample",
     "analyze",
+    "init",
+    "schema",
     "workflow",
     "workflow check",
     "workflow show",
     "workflow new",
     "workflow import",
+    "workflow stub",
     "instrument",
     "segment",
     "region",
@@ -200,7 +203,7 @@ fn other_shells_accept_their_completions() {
 fn every_command_has_a_manual_page() {
     let folder = tempfile::tempdir().expect("a folder");
     let said = pleach(folder.path(), &["man", "--out", "a/man1"]).done();
-    assert_eq!(said, "44 manual pages in a/man1\n");
+    assert_eq!(said, "47 manual pages in a/man1\n");
     let names: BTreeSet<String> = fs::read_dir(folder.path().join("a/man1"))
         .expect("a folder")
         .map(|entry| entry.expect("an entry").file_name().into_string().expect("UTF-8"))

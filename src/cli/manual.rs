@@ -31,7 +31,7 @@ pub(super) const VARIABLES: [(&str, &str, &str); 2] = [
 pub(crate) type Example = (&'static str, &'static str);
 
 /// Examples of each command, by its words after `pleach`. Those of `pleach` itself come first.
-pub(crate) const EXAMPLES: [(&str, &[Example]); 39] = [
+pub(crate) const EXAMPLES: [(&str, &[Example]); 42] = [
     (
         "",
         &[
@@ -91,10 +91,31 @@ pub(crate) const EXAMPLES: [(&str, &[Example]); 39] = [
         "workflow show",
         &[("pleach workflow show nuclei", "List tasks and parameters of the built-in workflow.")],
     ),
-    ("workflow new", &[("pleach workflow new my-pipeline --python", "Begin a pipeline in Python.")]),
+    (
+        "workflow new",
+        &[
+            ("pleach workflow new my-workflow", "Begin a workflow of built-in operations."),
+            ("pleach workflow new my-pipeline --python", "Begin a pipeline in Python."),
+        ],
+    ),
     (
         "workflow import",
-        &[("pleach workflow import model.in --out study.toml", "Convert a Dakota input to a study file.")],
+        &[
+            (
+                "pleach workflow import seg.t2flow --map map.json --out seg",
+                "Convert a Taverna workflow, with the operations that a map gives its calls.",
+            ),
+            ("pleach workflow import model.in --out study.toml", "Convert a Dakota input to a study file."),
+        ],
+    ),
+    (
+        "workflow stub",
+        &[("pleach workflow stub stage.json --rust --out src", "Begin the operations of a stage in Rust.")],
+    ),
+    ("init", &[("pleach init slides", "Write a study file for the images of a folder.")]),
+    (
+        "schema",
+        &[("pleach schema > study.schema.json", "Write the schema that #:schema of a study file names.")],
     ),
     (
         "instrument",

@@ -1,7 +1,7 @@
 //! Grammar of `pleach workflow` and `pleach instrument`.
 
 use super::operations::PythonArgs;
-use clap::{Args, Subcommand};
+use clap::{ArgGroup, Args, Subcommand};
 use std::path::PathBuf;
 
 #[derive(Debug, Subcommand)]
@@ -26,23 +26,48 @@ pub(crate) enum WorkflowCommand {
         #[arg(long)]
         json: bool,
     },
-    /// Write the folder of a new pipeline: functions in Python, manifest, workflow, study and test
+    /// Write the folder of a new workflow: JSON of built-in operations, or a pipeline in Python
     New {
         /// The folder to create; its name becomes that of the workflow
         folder: PathBuf,
-        /// Write functions in Python, the only language so far
-        #[arg(long, required = true)]
+        /// Write functions in Python, with manifest, workflow, study and test
+        #[arg(long)]
         python: bool,
     },
-    /// Convert a Dakota input (.in), a SALib problem (.json) or parameter file (.txt) to a study file
+    /// Convert a workflow of another program to workflow and stage files, or its study to a study file
+    #[command(long_about = IMPORT)]
     Import {
         /// The file to convert
         file: PathBuf,
-        /// Output file [default: print the study file]
+        /// Output: file of a study, folder of a workflow [default: print]
+        #[arg(long, value_name = "PATH")]
+        out: Option<PathBuf>,
+        /// JSON file with operations for the calls of a workflow, types of its regions and values of its parameters
         #[arg(long, value_name = "FILE")]
+        map: Option<PathBuf>,
+    },
+    /// Write the source of operations that a workflow or stage file names and pleach lacks
+    #[command(group(ArgGroup::new("language").args(["rust", "python"]).required(true)))]
+    Stub {
+        /// A workflow or stage file
+        file: PathBuf,
+        /// Write a program in Rust
+        #[arg(long)]
+        rust: bool,
+        /// Write functions in Python, with their manifest
+        #[arg(long)]
+        python: bool,
+        /// Folder for the files; existing files stay [default: print the source]
+        #[arg(long, value_name = "DIR")]
         out: Option<PathBuf>,
     },
 }
+
+const IMPORT: &str = "\
+Convert a workflow of another program to workflow and stage files, or its study to a study file
+
+Workflows: Taverna 2 (.t2flow), stage descriptors of the region templates framework (JSON).
+Studies: Dakota inputs (.in), SALib problems (.json) and parameter files (.txt).";
 
 #[derive(Debug, Args)]
 pub(crate) struct InstrumentArgs {

@@ -1,9 +1,11 @@
-//! `pleach workflow check|show`: checks and shows descriptors. [`import`] converts files of other programs, [`new`]
-//! begins a pipeline in Python, and [`instrument`] proposes the cuts of a script.
+//! `pleach workflow check|show`: checks and shows descriptors. [`import`] converts files of other programs, [`new`] and
+//! [`stub`] begin workflows and operations, [`init`] a study, and [`instrument`] proposes the cuts of a script.
 
 mod import;
+pub(super) mod init;
 pub(super) mod instrument;
 mod new;
+mod stub;
 mod twice;
 
 use crate::cli::WorkflowCommand;
@@ -11,17 +13,21 @@ use crate::exit::{CommandError, CommandResult};
 use crate::terminal::{print_json, print_line};
 use pleach_study::builtin;
 use pleach_workflow::{
-    Domain, InputOrigin, Parameter, Registry, Stage, TaskInput, Workflow, plain_name, stage_file, text,
+    DescriptorError, Domain, InputOrigin, OperationUse, Parameter, Problem, RegionUse, Registry, Stage,
+    TaskInput, Workflow, is_stage, operation_uses, plain_name, stage_file,
 };
 use std::path::Path;
 
 /// Runs the command.
 pub(super) fn execute(command: &WorkflowCommand, registry: &Registry) -> CommandResult {
     match command {
-        WorkflowCommand::New { folder, .. } => new::execute(folder),
-        WorkflowCommand::Import { file, out } => import::execute(file, out.as_deref()),
+        WorkflowCommand::New { folder, python } => new::execute(folder, *python),
+        WorkflowCommand::Import { file, out, map } => {
+            import::execute(file, out.as_deref(), map.as_deref(), registry)
+        }
+        WorkflowCommand::Stub { file, rust, out, .. } => stub::execute(file, *rust, out.as_deref(), registry),
         WorkflowCommand::Check { file, twice: None, .. } if is_stage(file) => {
-            let stage = stage_file(file, registry).map_err(CommandError::input)?;
+            let stage = stage_file(file, registry).map_err(|error| unchecked(file, registry, &error))?;
             print_line(&format!(
                 "{}: stage {}: {} tasks, valid",
                 file.display(),
@@ -31,7 +37,7 @@ pub(super) fn execute(command: &WorkflowCommand, registry: &Registry) -> Command
             Ok(())
         }
         WorkflowCommand::Check { file, twice, .. } => {
-            let workflow = load(file, registry)?;
+            let workflow = load(file, registry).map_err(|error| unchecked(file, registry, &error))?;
             print_line(&format!(
                 "{}: workflow {}: {} stages, {} tasks, {} parameters, valid",
                 file.display(),
@@ -43,7 +49,7 @@ pub(super) fn execute(command: &WorkflowCommand, registry: &Registry) -> Command
             twice.as_deref().map_or(Ok(()), |tile| twice::check(&workflow, tile, registry))
         }
         WorkflowCommand::Show { file, json, .. } => {
-            let workflow = load(file, registry)?;
+            let workflow = load(file, registry).map_err(CommandError::input)?;
             if *json {
                 return print_json(&workflow);
             }
@@ -53,21 +59,50 @@ pub(super) fn execute(command: &WorkflowCommand, registry: &Registry) -> Command
     }
 }
 
-fn load(file: &Path, registry: &Registry) -> CommandResult<Workflow> {
+fn load(file: &Path, registry: &Registry) -> Result<Workflow, DescriptorError> {
     let built_in = file.to_str().and_then(|name| builtin::workflow(name, registry));
-    let loaded = match built_in {
+    match built_in {
         Some(workflow) if !file.exists() => workflow,
         _ => Workflow::load(file, registry),
-    };
-    loaded.map_err(CommandError::input)
+    }
 }
 
-/// Returns whether the file is a stage descriptor. An unreadable file counts as a workflow, whose check reports the
-/// cause.
-fn is_stage(file: &Path) -> bool {
-    let text = text::read(file).unwrap_or_default();
-    let document: Option<serde_json::Value> = serde_json::from_str(&text).ok();
-    document.is_some_and(|document| document.get("stage").is_some())
+/// Returns the end of a command for an invalid descriptor. Prints every operation that this program lacks, if one is the reason.
+fn unchecked(file: &Path, registry: &Registry, error: &DescriptorError) -> CommandError {
+    if !matches!(*error.problem, Problem::UnknownOperation { .. }) {
+        return CommandError::input(error);
+    }
+    let Ok(uses) = operation_uses(file) else { return CommandError::input(error) };
+    let missing: Vec<&OperationUse> =
+        uses.iter().filter(|of| registry.get(&of.operation, of.version).is_none()).collect();
+    let mut names: Vec<(&str, u32)> = Vec::new();
+    for of in &missing {
+        let OperationUse { file, pointer, operation, version, .. } = of;
+        let list = |regions: &[RegionUse]| {
+            regions.iter().map(|region| region.name.as_str()).collect::<Vec<_>>().join(", ")
+        };
+        let arguments = of.arguments.iter().map(|argument| argument.name.as_str()).collect::<Vec<_>>();
+        print_line(&format!(
+            "{}: {pointer}: task {}: operation \"{operation}\" v{version} is unknown: ({})  {} -> {}",
+            file.display(),
+            of.task,
+            arguments.join(", "),
+            list(&of.reads),
+            list(&of.writes)
+        ));
+        if !names.contains(&(operation, *version)) {
+            names.push((operation, *version));
+        }
+    }
+    match missing.as_slice() {
+        [] | [_] => CommandError::input(error),
+        _ => CommandError::Input(format!(
+            "{}: {} operations are unknown; `pleach workflow stub` writes their source; known are {}",
+            file.display(),
+            names.len(),
+            registry.names().join(", ")
+        )),
+    }
 }
 
 fn show(workflow: &Workflow) {

@@ -18,6 +18,8 @@ mod instrument;
 mod mixed;
 mod networks;
 mod pipeline;
+mod schema;
+mod stub;
 mod wheel;
 
 use std::path::{Path, PathBuf};

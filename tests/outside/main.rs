@@ -12,6 +12,7 @@ mod plots;
 mod readme;
 #[path = "../support/results.rs"]
 mod results;
+mod starts;
 mod studies;
 #[path = "../support/study.rs"]
 mod study;

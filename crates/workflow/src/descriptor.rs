@@ -4,6 +4,7 @@
 
 mod flow;
 pub(crate) mod manifests;
+pub(crate) mod outline;
 
 use crate::error::{DescriptorError, Problem};
 use crate::text;

@@ -20,6 +20,7 @@ mod workflow;
 
 pub use descriptor::TierKind;
 pub use descriptor::manifests::{DISTRIBUTION, manifests_of_study, manifests_of_workflow};
+pub use descriptor::outline::{ArgumentUse, OperationUse, RegionUse, is_stage, operation_uses};
 pub use distribution::Distribution;
 pub use domain_error::DomainError;
 pub use error::{DescriptorError, Problem};
@@ -28,8 +29,8 @@ pub use operation::{Accepts, Argument, Meter, Operation, OperationError, Port, R
 pub use parameter::{Domain, Parameter};
 pub use study::{
     Annotations, BasePoints, BothEmpty, Durability, GivenDataMethod, Method, MethodSpec, ParameterSpace,
-    Phase, ReferenceSource, SlideTile, Slides, StoppingRule, Study, StudyError, StudyProblem, StudyTile,
-    SurvivorRule, Survivors, TissueRule, core_of,
+    Phase, ReferenceSource, STUDY_SCHEMA, SlideTile, Slides, StoppingRule, Study, StudyError, StudyProblem,
+    StudyTile, SurvivorRule, Survivors, TissueRule, core_of,
 };
 pub use validate::stage_file;
 pub use value::{NotFinite, ParseValueError, Real, Value, ValueType};

@@ -33,6 +33,9 @@ use std::path::{Path, PathBuf};
 use thiserror::Error;
 use wording::{NUMBER, SECTION, SWITCH, TEXT, fail, needed_section, needed_texts, worded};
 
+/// JSON Schema (draft 7) of study files, for editors that complete them.
+pub const STUDY_SCHEMA: &str = include_str!("../../../docs/study.schema.json");
+
 /// A checked study.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Study {

@@ -1,5 +1,11 @@
 //! The whole command line with an operation of its own: checked, run in one process, and on a manager with two workers.
 
+/// The program that `pleach workflow stub` writes for `stub/stage.json`. A test of `pleach-interop` compares it with the output.
+#[rustfmt::skip]
+#[expect(dead_code, reason = "main ends the process")]
+#[path = "../stub/main.rs"]
+mod stub;
+
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -106,4 +112,18 @@ fn manager_and_workers_have_the_operation() {
     call(folder, &["submit", "study.toml", "--manager", http.trim(), "--certs", "ca/me", "--out", "two"]);
     let read = |out: &str| fs::read(folder.join(out).join("responses.csv")).expect("responses");
     assert_eq!(read("one"), read("two"));
+}
+
+#[test]
+fn generated_operations_fit_their_stage() {
+    let file = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("stub/stage.json");
+    let registry = stub::operations();
+    let stage = pleach::workflow::stage_file(&file, &registry).expect("a valid stage");
+    assert_eq!(stage.tasks.len(), 3);
+    let dark = registry.get("example.dark-fraction", 1).expect("an operation of the program");
+    let tile = pleach::regions::DataRegion::Table(pleach::regions::Table::new([("x", 1.0)]));
+    let error = dark.run(&[&tile], &[pleach::workflow::Value::Integer(64)]).expect_err("it is not written");
+    let wanted =
+        "operation example.dark-fraction is not written yet; called with 1 regions and the numbers [64.0]";
+    assert_eq!(error.to_string(), wanted);
 }

@@ -1,15 +1,31 @@
-//! `pleach workflow import`: converts a file of another program to a study file.
+//! `pleach workflow import`: converts a file of another program to a study file, or to the files of a workflow.
 
 use crate::exit::{CommandError, CommandResult};
 use crate::terminal::print_line;
 use pleach_interop::problem::{import, recipe};
+use pleach_interop::workflow_files::{ImportedWorkflow, WorkflowMap, import_workflow};
 use pleach_results::folder::publish;
 use pleach_sensitivity::import::Imported;
+use pleach_workflow::Registry;
 use std::fmt::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Runs the command.
-pub(super) fn execute(file: &Path, out: Option<&Path>) -> CommandResult {
+pub(super) fn execute(
+    file: &Path,
+    out: Option<&Path>,
+    map: Option<&Path>,
+    registry: &Registry,
+) -> CommandResult {
+    let loaded = map.map_or_else(|| Ok(WorkflowMap::default()), WorkflowMap::load)?;
+    if let Some(workflow) = import_workflow(file, &loaded, registry)? {
+        return write_workflow(&workflow, out);
+    }
+    if let Some(map) = map {
+        let text =
+            format!("--map {}: {} is no workflow; only workflows have calls", map.display(), file.display());
+        return Err(CommandError::Input(text));
+    }
     let imported = import(file)?;
     // Reject an invalid problem now, rather than when `pleach` reads the study file.
     imported.parameters().map_err(|error| CommandError::Input(format!("{}: {error}", file.display())))?;
@@ -22,6 +38,44 @@ pub(super) fn execute(file: &Path, out: Option<&Path>) -> CommandResult {
             })?;
             print_line(&format!("{}: {}", out.display(), counted(&imported)));
         }
+    }
+    Ok(())
+}
+
+/// Writes the files of a workflow into a folder, or prints them.
+fn write_workflow(workflow: &ImportedWorkflow, out: Option<&Path>) -> CommandResult {
+    let Some(out) = out else {
+        for (name, text) in &workflow.files {
+            print_line(&format!("{name}:\n{}", text.trim_end()));
+        }
+        return Ok(());
+    };
+    write_new(out, &workflow.files)?;
+    print_line(&format!("{}: {}", out.display(), workflow.summary));
+    for (name, _) in &workflow.files {
+        print_line(&format!("  {name}"));
+    }
+    workflow.notes.iter().for_each(|note| print_line(&format!("note: {note}")));
+    Ok(())
+}
+
+/// Writes new files into a folder, which is created if it is missing. Existing files are the user's.
+pub(super) fn write_new(folder: &Path, files: &[(String, String)]) -> CommandResult {
+    // Links are not followed: a dangling one occupies the name too.
+    let taken = files.iter().map(|(name, _)| folder.join(name)).find(|path| path.symlink_metadata().is_ok());
+    if let Some(path) = taken {
+        return Err(CommandError::Input(format!("{}: exists; only new files are written", path.display())));
+    }
+    let mut written: Vec<PathBuf> = Vec::new();
+    for (name, text) in files {
+        let path = folder.join(name);
+        let parent = path.parent().unwrap_or(folder);
+        if let Err(error) = std::fs::create_dir_all(parent).and_then(|()| publish(&path, text.as_bytes())) {
+            // A part of the files would be no workflow. The first error is the one to report.
+            written.iter().for_each(|path| drop(std::fs::remove_file(path)));
+            return Err(CommandError::writing(format_args!("{}: failed to write", path.display()), &error));
+        }
+        written.push(path);
     }
     Ok(())
 }

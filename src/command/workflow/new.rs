@@ -1,12 +1,24 @@
-//! `pleach workflow new`: writes the folder of a pipeline in Python, which runs at once.
+//! `pleach workflow new`: writes the folder of a workflow of built-in operations, or of a pipeline in Python. Both run at once.
 
 use crate::exit::{CommandError, CommandResult};
 use crate::terminal::print_line;
 use std::io;
 use std::path::Path;
 
-/// Files of the folder, with `NAME` for its name.
-const FILES: [(&str, &str); 10] = [
+/// Files of a workflow of built-in operations, with `NAME` for its name.
+const JSON_FILES: [(&str, &str); 8] = [
+    ("workflow.json", include_str!("new/json/workflow.json")),
+    ("normalization.json", include_str!("new/json/normalization.json")),
+    ("objects.json", include_str!("new/json/objects.json")),
+    ("comparison.json", include_str!("new/json/comparison.json")),
+    ("object-comparison.json", include_str!("new/json/object-comparison.json")),
+    ("study.toml", include_str!("new/json/study.toml")),
+    ("README.md", include_str!("new/json/README.md")),
+    (".gitignore", include_str!("new/template/gitignore")),
+];
+
+/// Files of a pipeline in Python.
+const PYTHON_FILES: [(&str, &str); 10] = [
     ("density.py", include_str!("new/template/density.py")),
     ("measure.py", include_str!("new/template/measure.py")),
     ("pleach.toml", include_str!("new/template/pleach.toml")),
@@ -20,7 +32,7 @@ const FILES: [(&str, &str); 10] = [
 ];
 
 /// Runs the command.
-pub(super) fn execute(folder: &Path) -> CommandResult {
+pub(super) fn execute(folder: &Path, python: bool) -> CommandResult {
     let name = folder.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     let is_allowed = |letter: char| letter.is_ascii_alphanumeric() || letter == '-' || letter == '_';
     if !name.chars().all(is_allowed) || !name.starts_with(|first: char| first.is_ascii_alphabetic()) {
@@ -30,23 +42,26 @@ pub(super) fn execute(folder: &Path) -> CommandResult {
         )));
     }
     // An existing folder is the user's.
-    create(folder, name).map_err(|error| match error.kind() {
+    let files: &[(&str, &str)] = if python { &PYTHON_FILES } else { &JSON_FILES };
+    create(folder, name, files).map_err(|error| match error.kind() {
         io::ErrorKind::AlreadyExists => {
             CommandError::Input(format!("{}: exists; a new folder is allowed", folder.display()))
         }
         _ => CommandError::writing(format_args!("{}: failed to write", folder.display()), &error),
     })?;
-    print_line(&format!("{}: {} files; README.md has the next steps", folder.display(), FILES.len()));
+    print_line(&format!("{}: {} files; README.md has the next steps", folder.display(), files.len()));
     Ok(())
 }
 
 /// Creates the folder with its files. Leaves nothing behind on failure.
-fn create(folder: &Path, name: &str) -> io::Result<()> {
+fn create(folder: &Path, name: &str, files: &[(&str, &str)]) -> io::Result<()> {
     std::fs::create_dir(folder)?;
     let write = || {
-        std::fs::create_dir(folder.join("tests"))?;
-        let mut files = FILES.iter();
-        files.try_for_each(|(file, text)| std::fs::write(folder.join(file), text.replace("NAME", name)))
+        files.iter().try_for_each(|(file, text)| {
+            let path = folder.join(file);
+            std::fs::create_dir_all(path.parent().unwrap_or(folder))?;
+            std::fs::write(path, text.replace("NAME", name))
+        })
     };
     write().inspect_err(|_| {
         // The first error is the one to report.

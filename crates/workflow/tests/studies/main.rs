@@ -8,6 +8,7 @@ mod inputs;
 mod mistakes;
 #[path = "../support/registry.rs"]
 mod registry;
+mod schema;
 
 use folder::Folder;
 use pleach_workflow::{BasePoints, Distribution, Domain, Method, Parameter, ReferenceSource, Study, Value};
