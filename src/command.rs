@@ -35,6 +35,7 @@ pub(crate) fn execute(command: Command, registry: &Registry) -> CommandResult {
         Command::Explain(args) => explain::execute(&args, registry),
         Command::Sample(args) => sample::execute(&args, registry),
         Command::Analyze(args) => analyze::execute(&args, registry),
+        Command::Classify(args) => analyze::classify::execute(&args, registry),
         Command::Workflow(command) => workflow::execute(&command, registry),
         Command::Instrument(args) => workflow::instrument::execute(&args),
         Command::Segment(args) => segment::execute(&args, registry),

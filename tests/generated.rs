@@ -10,13 +10,14 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 /// Every command with a help page, with groups before their members.
-const COMMANDS: [&str; 44] = [
+const COMMANDS: [&str; 45] = [
     "",
     "run",
     "plan",
     "explain",
     "sample",
     "analyze",
+    "classify",
     "workflow",
     "workflow check",
     "workflow show",
@@ -236,6 +237,7 @@ fn every_command_has_a_manual_page() {
             "plan",
             "sample",
             "analyze",
+            "classify",
             "workflow check",
             "workflow show",
             "instrument",

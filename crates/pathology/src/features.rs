@@ -12,6 +12,7 @@ mod canny;
 mod channels;
 mod collect;
 mod columns;
+mod entropy;
 mod gradient;
 mod histogram;
 mod labels;

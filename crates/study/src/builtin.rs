@@ -4,11 +4,11 @@ mod join;
 mod noop;
 mod registration;
 
-use pleach_pathology::NUCLEI_DESCRIPTORS;
+use pleach_pathology::{NUCLEI_DESCRIPTORS, NUCLEI_FEATURES_DESCRIPTORS};
 use pleach_workflow::{DescriptorError, Registry, Workflow};
 
 /// Workflows that a study can name instead of a file, the reference application first.
-pub const BUILT_IN: [&str; 2] = ["nuclei", "noop"];
+pub const BUILT_IN: [&str; 3] = ["nuclei", "nuclei-features", "noop"];
 
 /// Returns the operations linked into this binary.
 pub fn registry() -> Registry {
@@ -19,6 +19,7 @@ pub fn registry() -> Registry {
 pub fn workflow(name: &str, registry: &Registry) -> Option<Result<Workflow, DescriptorError>> {
     let descriptors: &[(&str, &str)] = match name {
         "nuclei" => &NUCLEI_DESCRIPTORS,
+        "nuclei-features" => &NUCLEI_FEATURES_DESCRIPTORS,
         "noop" => &noop::DESCRIPTORS,
         _ => return None,
     };
@@ -49,6 +50,16 @@ mod tests {
         for (stage, other) in whole.stages.iter().zip(&within.stages).take(2) {
             assert_eq!(format!("{stage:?}"), format!("{other:?}"));
         }
+        // Features are measured within the core by one operation.
+        let features = workflow("nuclei-features", &registry).unwrap().unwrap();
+        let (before, after) = (operations(&features), operations(&features.within_cores(&registry).unwrap()));
+        let changed: Vec<_> = before.iter().zip(&after).filter(|(a, b)| a != b).collect();
+        assert!(
+            changed
+                .iter()
+                .any(|(a, b)| (a.as_str(), b.as_str()) == ("features.summary", "features.core-summary"))
+        );
+        assert_eq!(changed.len(), 3);
         // Every operation reads as many regions as it has inputs, of accepted element types.
         for stage in &within.stages {
             for task in &stage.tasks {

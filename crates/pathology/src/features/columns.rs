@@ -5,7 +5,7 @@ use super::CHANNELS;
 /// Names of the channels.
 pub(super) const CHANNEL_NAMES: [&str; CHANNELS] = ["blue", "green", "red", "hematoxylin"];
 
-/// Parts of an object in which statistics are taken.
+/// Parts of an object with statistics of their own.
 pub(super) const PARTS: [&str; 2] = ["nucleus", "cytoplasm"];
 
 /// Columns of shape, the position first.

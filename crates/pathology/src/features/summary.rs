@@ -43,7 +43,7 @@ fn owned(inputs: &Inputs<'_>, _: &Arguments<'_>) -> Result<Vec<DataRegion>, Oper
     summary(inputs.annotated(0)?, Some(core))
 }
 
-/// Returns the columns of which the response is the mean: 16 numbers of the reference application with the median, for the
+/// Returns the columns whose means are responses: 16 numbers of the reference application with the median, for the
 /// blue channel of nuclei, the mean amount of hematoxylin of nuclei and their cytoplasm, and the texture.
 fn mean_columns() -> Vec<String> {
     let intensity = INTENSITY_ONLY.iter().chain(&STATISTICS).map(|name| (*name).to_owned());

@@ -7,6 +7,7 @@
 //! Two definitions of the paper are ambiguous. As in mahotas, logarithms are of base 2, and the correlation of a single class
 //! is 1. The difference variance is the variance of |i − j|.
 
+use super::entropy::Entropy;
 use super::{CHANNELS, OBJECTS, columns, invalid, plane, rows};
 use crate::objects::PixelObjects;
 use crate::typed_operation::{Arguments, Inputs, TypedOperation, argument, port};
@@ -137,7 +138,7 @@ impl Features {
     fn of(matrix: &[u32], count: usize, low: usize, pairs: f64) -> [f64; FEATURES] {
         let (mut margin, mut sums, mut differences) =
             (vec![0_u32; count], vec![0_u32; 2 * count - 1], vec![0_u32; count]);
-        let (mut energy, mut product, mut entropy) = (0.0, 0.0, 0.0);
+        let (mut energy, mut product) = (0.0, 0.0);
         for (i, row) in matrix.chunks_exact(count).enumerate() {
             for (j, pairs_of_levels) in row.iter().enumerate().filter(|(_, pairs)| **pairs > 0) {
                 margin[i] += pairs_of_levels;
@@ -146,7 +147,6 @@ impl Features {
                 let share = f64::from(*pairs_of_levels) / pairs;
                 energy += share * share;
                 product += share * ((low + i) * (low + j)) as f64;
-                entropy -= share * share.log2();
             }
         }
         let share = |pairs_of_levels: &u32| f64::from(*pairs_of_levels) / pairs;
@@ -156,9 +156,8 @@ impl Features {
             let spread = list.iter().enumerate().map(|(index, n)| share(n) * (number(index) - mean).powi(2));
             (mean, spread.sum::<f64>())
         };
-        let entropy_of = |list: &[u32]| -> f64 {
-            list.iter().filter(|n| **n > 0).map(|n| -share(n) * share(n).log2()).sum()
-        };
+        let bits = Entropy::of_total(pairs);
+        let entropy = bits.of(matrix);
         let (mean, variance) = moments(&margin, low);
         let (sum_mean, sum_variance) = moments(&sums, 2 * low);
         let (_, difference_variance) = moments(&differences, 0);
@@ -167,7 +166,7 @@ impl Features {
         };
         // Both margins are equal. The entropy of the product of the margins is the sum of theirs, and so is the cross entropy
         // of the matrix and that product.
-        let of_margin = entropy_of(&margin);
+        let of_margin = bits.of(&margin);
         let independent = 2.0 * of_margin;
         let excess = (independent - entropy).max(0.0);
         [
@@ -178,10 +177,10 @@ impl Features {
             weighted(|difference| 1.0 / (1.0 + difference * difference)),
             sum_mean,
             sum_variance,
-            entropy_of(&sums),
+            bits.of(&sums),
             entropy,
             difference_variance,
-            entropy_of(&differences),
+            bits.of(&differences),
             if of_margin > 0.0 { -excess / of_margin } else { 0.0 },
             (1.0 - (-2.0 * excess).exp()).max(0.0).sqrt(),
         ]
