@@ -14,8 +14,8 @@ pub(crate) const SUMMARY: TypedOperation = TypedOperation {
     inputs: &[port("nuclei", ElementType::Objects)],
     outputs: &[port("feature_metrics", ElementType::Table)],
     nanoseconds_a_pixel: 0.2,
-    bytes_a_pixel: 0.01,
-    fixed_bytes: 8192,
+    bytes_a_pixel: 0.006,
+    fixed_bytes: 4096,
     within_core: Some(&CORE_SUMMARY),
     run: all,
 };
@@ -28,8 +28,8 @@ pub(crate) const CORE_SUMMARY: TypedOperation = TypedOperation {
     inputs: &[port("nuclei", ElementType::Objects), port("core", ElementType::Table)],
     outputs: &[port("feature_metrics", ElementType::Table)],
     nanoseconds_a_pixel: 0.2,
-    bytes_a_pixel: 0.01,
-    fixed_bytes: 8192,
+    bytes_a_pixel: 0.006,
+    fixed_bytes: 4096,
     within_core: None,
     run: owned,
 };
