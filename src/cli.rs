@@ -22,7 +22,7 @@ pub(crate) use client::{
     WatchArgs,
 };
 pub(crate) use doctor::DoctorArgs;
-pub(crate) use external::{AnalyzeArgs, SampleArgs};
+pub(crate) use external::{AnalyzeArgs, ClassifyArgs, SampleArgs};
 pub(crate) use node::{ManagerProcessArgs, Placement, TimeArg, WorkerProcessArgs};
 pub(crate) use operations::OperationSource;
 pub(crate) use plan::PlanArgs;
@@ -78,6 +78,8 @@ pub(crate) enum Command {
     },
     /// Print the JSON Schema of study files, for editors that complete and check them
     Schema,
+    /// Classify slides or patients by a study's responses, and find the parameters that change their labels
+    Classify(ClassifyArgs),
     /// Check, show or begin workflows; import those of Taverna, and studies of Dakota and SALib
     #[command(subcommand)]
     Workflow(WorkflowCommand),

@@ -37,6 +37,7 @@ pub(crate) fn execute(command: Command, registry: &Registry) -> CommandResult {
         Command::Analyze(args) => analyze::execute(&args, registry),
         Command::Init { folder } => workflow::init::execute(&folder),
         Command::Schema => workflow::init::print_schema(),
+        Command::Classify(args) => analyze::classify::execute(&args, registry),
         Command::Workflow(command) => workflow::execute(&command, registry),
         Command::Instrument(args) => workflow::instrument::execute(&args),
         Command::Segment(args) => segment::execute(&args, registry),

@@ -12,6 +12,7 @@ use pleach_execution::executor::ExecutionError;
 use pleach_execution::result_files::ResultsError;
 use pleach_execution::rounds::{RoundsError, phases::PhasesError};
 use pleach_execution::session::SessionError;
+use pleach_interop::classification::ClassificationError;
 use pleach_interop::error::{
     DesignFormError, DrawError, ImportFileError, MethodError, ProblemError, ResponsesError, SampleTableError,
 };
@@ -122,6 +123,7 @@ macro_rules! exit_code_by_cause {
 exit_code_by_cause!(
     BurstError,
     CacheFolderError,
+    ClassificationError,
     CredentialsError,
     Defect,
     DesignFormError,

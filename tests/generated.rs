@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 /// Every command with a help page, with groups before their members.
-const COMMANDS: [&str; 47] = [
+const COMMANDS: [&str; 48] = [
     "",
     "run",
     "plan",
@@ -19,6 +19,7 @@ const COMMANDS: [&str; 47] = [
     "analyze",
     "init",
     "schema",
+    "classify",
     "workflow",
     "workflow check",
     "workflow show",
@@ -239,6 +240,7 @@ fn every_command_has_a_manual_page() {
             "plan",
             "sample",
             "analyze",
+            "classify",
             "workflow check",
             "workflow show",
             "instrument",

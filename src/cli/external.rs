@@ -1,4 +1,9 @@
-//! Arguments of the commands for models that pleach does not execute: `sample`, `analyze`, `workflow import`.
+//! Arguments of the commands for models that pleach does not execute: `sample`, `analyze`, `workflow import`; and of
+//! `classify`.
+
+mod classify;
+
+pub(crate) use classify::ClassifyArgs;
 
 use super::operations::PythonArgs;
 use clap::builder::PossibleValuesParser;

@@ -31,7 +31,7 @@ pub(super) const VARIABLES: [(&str, &str, &str); 2] = [
 pub(crate) type Example = (&'static str, &'static str);
 
 /// Examples of each command, by its words after `pleach`. Those of `pleach` itself come first.
-pub(crate) const EXAMPLES: [(&str, &[Example]); 42] = [
+pub(crate) const EXAMPLES: [(&str, &[Example]); 43] = [
     (
         "",
         &[
@@ -84,6 +84,13 @@ pub(crate) const EXAMPLES: [(&str, &[Example]); 42] = [
         &[(
             "pleach analyze problem.toml --samples samples.csv --responses out.csv --plot figures",
             "Compute and draw the sensitivity indices of a model's responses.",
+        )],
+    ),
+    (
+        "classify",
+        &[(
+            "pleach classify study.toml --results results --labels labels.csv --out classes",
+            "Classify slides by the features of a study, and rank the parameters that change their labels.",
         )],
     ),
     ("workflow check", &[("pleach workflow check mine.json", "Check a workflow and its references.")]),

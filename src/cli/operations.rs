@@ -69,6 +69,7 @@ impl Command {
             Self::Explain(args) => OperationSource::Study(&args.target, args.python.path()),
             Self::Sample(args) => OperationSource::Study(&args.problem, args.python.path()),
             Self::Analyze(args) => OperationSource::Study(&args.problem, args.python.path()),
+            Self::Classify(args) => OperationSource::Study(&args.study, args.python.path()),
             Self::Submit(args) => OperationSource::Study(&args.study, args.python.path()),
             Self::Workflow(
                 WorkflowCommand::Check { file, python, .. } | WorkflowCommand::Show { file, python, .. },

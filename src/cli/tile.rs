@@ -15,6 +15,9 @@ pub(crate) struct SegmentArgs {
     /// New folder for a region template with all regions that the tasks write (see pleach region)
     #[arg(long, value_name = "DIR")]
     pub(crate) regions: Option<PathBuf>,
+    /// File for the features of each nucleus: a name that ends in .csv or .geojson
+    #[arg(long, value_name = "FILE")]
+    pub(crate) features: Option<PathBuf>,
     /// Parameter value, as in G1=60; may be repeated
     #[arg(long, value_name = "NAME=VALUE")]
     pub(crate) set: Vec<String>,

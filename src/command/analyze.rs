@@ -1,5 +1,7 @@
 //! `pleach analyze`: computes sensitivity indices of the responses of an external model.
 
+pub(super) mod classify;
+
 use crate::cli::AnalyzeArgs;
 use crate::exit::{CommandError, CommandResult};
 use crate::terminal::{print_json, print_line};

@@ -3,10 +3,12 @@
 use crate::cli::SegmentArgs;
 use crate::exit::{CommandError, CommandResult};
 use crate::terminal::{print_json, print_line};
+use pleach_interop::export::{self, Format};
 use pleach_pathology::image_io;
 use pleach_pathology::kernels::Connectivity;
 use pleach_pathology::kernels::components::Components;
 use pleach_regions::{DataRegion, ElementType, RegionTemplate, SpatialBounds};
+use pleach_results::folder::publish;
 use pleach_results::template;
 use pleach_study::single_run::{self, SingleRun, TaskOutput};
 use pleach_study::{builtin, slides};
@@ -18,7 +20,10 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Runs the command.
 pub(super) fn execute(args: &SegmentArgs, registry: &Registry) -> CommandResult {
-    let workflow = match builtin::workflow(builtin::BUILT_IN[0], registry) {
+    let features = args.features.as_deref();
+    let features = features.map(|file| features_format(file).map(|format| (file, format))).transpose()?;
+    let name = if features.is_some() { FEATURES } else { builtin::BUILT_IN[0] };
+    let workflow = match builtin::workflow(name, registry) {
         Some(workflow) => workflow.map_err(CommandError::defect)?,
         None => return Err(CommandError::Internal("the reference application is missing".to_owned())),
     };
@@ -36,7 +41,9 @@ pub(super) fn execute(args: &SegmentArgs, registry: &Registry) -> CommandResult 
     let replay =
         SingleRun { workflow: &workflow, registry, values: &values, tile: Arc::new(image), reference: None };
     let kept = if args.regions.is_some() { written(&workflow) } else { Vec::new() };
-    let wanted: Vec<TaskOutput> = std::iter::once(mask).chain(kept.iter().map(|(_, place)| *place)).collect();
+    let nuclei = features.as_ref().and_then(|_| nuclei_of(&workflow));
+    let wanted: Vec<TaskOutput> =
+        std::iter::once(mask).chain(kept.iter().map(|(_, place)| *place)).chain(nuclei).collect();
     let mut timings = Map::new();
     let timed = |task: &Task, time: Duration| {
         timings.insert(task.operation.clone(), json!(time.as_secs_f64()));
@@ -44,7 +51,7 @@ pub(super) fn execute(args: &SegmentArgs, registry: &Registry) -> CommandResult 
     let regions = replay.run(&wanted, timed).map_err(CommandError::defect)?;
     if let Some(folder) = &args.regions {
         let names = std::iter::once("tile").chain(kept.iter().map(|(name, _)| name.as_str()));
-        let all = std::iter::once(&replay.tile).chain(&regions[1..]).cloned();
+        let all = std::iter::once(&replay.tile).chain(&regions[1..=kept.len()]).cloned();
         let named: Vec<_> = names.map(str::to_owned).zip(all).collect();
         template::write(folder, template_of(args, &replay.tile)?, &named)?;
     }
@@ -55,6 +62,12 @@ pub(super) fn execute(args: &SegmentArgs, registry: &Registry) -> CommandResult 
     let width = mask.width_px() as usize;
     let objects = Components::of_objects(mask.data(), width, Connectivity::Eight).count();
     image_io::write_mask(&args.out, mask).map_err(CommandError::tile)?;
+    if let (Some((file, format)), Some(nuclei)) = (features, regions.get(kept.len() + 1)) {
+        let fail = |error: &dyn std::fmt::Display| format!("--features {}: {error}", file.display());
+        let bytes = export::bytes(nuclei, format).map_err(|error| CommandError::Input(fail(&error)))?;
+        publish(file, &bytes)
+            .map_err(|error| CommandError::writing(format_args!("--features {}", file.display()), &error))?;
+    }
 
     let name = args.out.display().to_string();
     if args.json {
@@ -69,6 +82,29 @@ pub(super) fn execute(args: &SegmentArgs, registry: &Registry) -> CommandResult 
         }
     }
     Ok(())
+}
+
+/// The built-in workflow that measures nuclei.
+const FEATURES: &str = builtin::BUILT_IN[1];
+
+/// Returns the format of a file for features, before any task runs.
+fn features_format(file: &Path) -> CommandResult<Format> {
+    match Format::of(file) {
+        Ok(format @ (Format::Csv | Format::GeoJson)) => Ok(format),
+        Ok(_) | Err(_) => Err(CommandError::Input(format!(
+            "--features {}: a name that ends in .csv or .geojson is allowed",
+            file.display()
+        ))),
+    }
+}
+
+/// Returns the region of the nuclei with their features.
+fn nuclei_of(workflow: &Workflow) -> Option<TaskOutput> {
+    workflow.stages.iter().enumerate().find_map(|(stage, declared)| {
+        let output =
+            declared.outputs.iter().position(|output| output.region.element == ElementType::Objects)?;
+        Some(single_run::of_stage(workflow, stage, output))
+    })
 }
 
 /// Reads the tile. Rejects slides.

@@ -38,7 +38,8 @@ fn invalid_study_fields_are_refused() {
     let name =
         "study.name: \"../x\" is not allowed; allowed: a name for a folder, without slashes or a leading dot";
     edited("\"nuclei-moat\"", "\"../x\"", name);
-    let workflow = "study.workflow: \"nucleii\" is not allowed; allowed: a workflow file, or built in: nuclei, levelset, noop";
+    let workflow = "study.workflow: \"nucleii\" is not allowed; allowed: a workflow file, or built in: nuclei, levelset, \
+                    nuclei-features, noop";
     edited("workflow = \"nuclei\"", "workflow = \"nucleii\"", workflow);
     edited(
         "normalize = true",

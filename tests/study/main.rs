@@ -9,6 +9,7 @@ mod data;
 #[path = "../support/disk.rs"]
 mod disk;
 mod faults;
+mod features;
 mod inputs;
 #[path = "../support/masks.rs"]
 mod masks;

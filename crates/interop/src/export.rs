@@ -22,7 +22,7 @@ pub enum Format {
     Tiff,
     /// Outlines, objects, points, and the objects of masks and label maps.
     GeoJson,
-    /// Tables, points, ragged arrays, scalars.
+    /// Tables, numbers of objects, points, ragged arrays, scalars.
     Csv,
     /// Dense regions, points, scalars.
     Npy,
@@ -67,7 +67,7 @@ impl Format {
                 matches!(element, E::Mask | E::Labels | E::Points | E::Polygons | E::Objects)
             }
             Self::Csv => {
-                matches!(element, E::Table | E::Points | E::Scalar)
+                matches!(element, E::Table | E::Objects | E::Points | E::Scalar)
                     || element.number().is_some_and(|number| element == E::ragged_of(number))
             }
             Self::Npy => is_image || is_array || matches!(element, E::Points | E::Scalar),

@@ -12,6 +12,7 @@ pub mod outline;
 pub mod tissue;
 
 mod compare;
+mod features;
 mod levelset;
 mod normalize;
 mod nuclei;
@@ -40,9 +41,20 @@ pub const LEVELSET_DESCRIPTORS: [(&str, &str); 5] = [
     NUCLEI_DESCRIPTORS[4],
 ];
 
-/// Returns every operation of this crate: `nuclei.normalize`, the seven tasks `nuclei.*`, the six tasks `levelset.*`, `compare.masks` and
-/// `compare.objects`, and the variants of the last two for windows with a halo, `compare.core-masks` and
-/// `compare.owned-objects`.
+/// Descriptors of the reference application with its feature stage, by file name, the workflow's first.
+pub const NUCLEI_FEATURES_DESCRIPTORS: [(&str, &str); 7] = [
+    ("workflow.json", include_str!("../descriptors/nuclei-features/workflow.json")),
+    NUCLEI_DESCRIPTORS[1],
+    NUCLEI_DESCRIPTORS[2],
+    NUCLEI_DESCRIPTORS[3],
+    NUCLEI_DESCRIPTORS[4],
+    ("tile-planes.json", include_str!("../descriptors/nuclei-features/tile-planes.json")),
+    ("features.json", include_str!("../descriptors/nuclei-features/features.json")),
+];
+
+/// Returns every operation of this crate: `nuclei.normalize`, the seven tasks `nuclei.*`, the six tasks `levelset.*`, `compare.masks`
+/// and `compare.objects`, the operations `features.*`, and the variants of `compare.masks`, `compare.objects` and
+/// `features.summary` for windows with a halo.
 #[must_use]
 pub fn registry() -> Registry {
     let operations = [
@@ -64,6 +76,19 @@ pub fn registry() -> Registry {
         compare::OBJECTS,
         compare::CORE_MASKS,
         compare::OWNED_OBJECTS,
+        features::CHANNELS_OF_TILE,
+        features::GRADIENT,
+        features::SOBEL,
+        features::CANNY,
+        features::LABELS,
+        features::SHAPE,
+        features::RINGS,
+        features::NUCLEUS_STATISTICS,
+        features::RING_STATISTICS,
+        features::TEXTURE,
+        features::COLLECT,
+        features::SUMMARY,
+        features::CORE_SUMMARY,
     ];
     Registry::new(operations.into_iter().map(|operation| Arc::new(operation) as Arc<dyn Operation>))
 }

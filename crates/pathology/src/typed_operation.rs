@@ -6,7 +6,8 @@
 use crate::kernels::Connectivity;
 use crate::objects::PixelObjects;
 use pleach_regions::{
-    DataRegion, ElementType, PartError, PixelRectangle, Raster, ShapeError, Table, WrongElement,
+    AnnotatedObjects, DataRegion, DenseArray, ElementType, LabelMap, PartError, PixelRectangle, RaggedArray,
+    Raster, ShapeError, Table, WrongElement,
 };
 use pleach_workflow::{Accepts, Argument, Operation, OperationError, Port, Value, core_of};
 
@@ -147,6 +148,46 @@ impl<'a> Inputs<'a> {
         self.width_px as usize
     }
 
+    /// Returns the height of the images, pixels.
+    pub(crate) fn height(&self) -> usize {
+        self.height_px as usize
+    }
+
+    /// Returns the bytes of array input `index`: `channels` per pixel. Returns an error for another number of them.
+    pub(crate) fn array(&self, index: usize, channels: usize) -> Result<&'a [u8], OperationError> {
+        let library = |cause: String| OperationError::Library { library: "array", cause: cause.into() };
+        let array = self.regions[index].array(self.ports[index].element)?;
+        if usize::from(array.channels()) != channels || array.extents().len() != 2 {
+            let (axes, found) = (array.extents().len(), array.channels());
+            return Err(library(format!("{axes} axes of {found} channels; 2 of {channels} are allowed")));
+        }
+        array.samples().map_err(|error| library(error.to_string()))
+    }
+
+    /// Returns ragged input `index`.
+    pub(crate) fn ragged(&self, index: usize) -> Result<&'a RaggedArray, OperationError> {
+        match self.regions[index] {
+            DataRegion::Ragged(rows) => Ok(rows),
+            other => Err(WrongElement { expected: self.ports[index].element, found: other.element() }.into()),
+        }
+    }
+
+    /// Returns the annotated objects of input `index`.
+    pub(crate) fn annotated(&self, index: usize) -> Result<&'a AnnotatedObjects, OperationError> {
+        match self.regions[index] {
+            DataRegion::Objects(objects) => Ok(objects),
+            other => Err(WrongElement { expected: ElementType::Objects, found: other.element() }.into()),
+        }
+    }
+
+    /// Returns the labels of input `index`. `None` if it is a mask.
+    pub(crate) fn labels(&self, index: usize) -> Option<&'a [u32]> {
+        match self.regions[index] {
+            DataRegion::Labels(map) => Some(map.labels()),
+            _ => None,
+        }
+    }
+
     /// Returns the bytes of raster input `index`: one per pixel, or B, G, R.
     pub(crate) fn pixels(&self, index: usize) -> Result<&'a [u8], OperationError> {
         Ok(self.regions[index].raster(self.ports[index].element)?.data())
@@ -177,6 +218,19 @@ impl<'a> Inputs<'a> {
             return Ok(core);
         }
         Err(no_core(PartError { part: core, width_px, height_px }.to_string()))
+    }
+
+    /// Creates an array of the inputs' size with `channels` bytes per pixel.
+    pub(crate) fn array_u8(&self, channels: usize, data: Vec<u8>) -> Result<DataRegion, OperationError> {
+        // Operations have a few channels.
+        let array = DenseArray::new(&[self.width_px, self.height_px], channels as u16, data.into());
+        let library = |cause| OperationError::Library { library: "array", cause: Box::new(cause) };
+        Ok(DataRegion::Array(array.map_err(library)?))
+    }
+
+    /// Creates a label map of the inputs' size.
+    pub(crate) fn label_map(&self, labels: Vec<u32>) -> Result<DataRegion, OperationError> {
+        Ok(DataRegion::Labels(LabelMap::new(self.width_px, self.height_px, labels)?))
     }
 
     /// Creates a mask of the inputs' size.

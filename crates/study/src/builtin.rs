@@ -5,11 +5,11 @@ mod label;
 mod noop;
 mod registration;
 
-use pleach_pathology::{LEVELSET_DESCRIPTORS, NUCLEI_DESCRIPTORS};
+use pleach_pathology::{LEVELSET_DESCRIPTORS, NUCLEI_DESCRIPTORS, NUCLEI_FEATURES_DESCRIPTORS};
 use pleach_workflow::{DescriptorError, Registry, Workflow};
 
 /// Workflows that a study can name instead of a file, the reference application first.
-pub const BUILT_IN: [&str; 3] = ["nuclei", "levelset", "noop"];
+pub const BUILT_IN: [&str; 4] = ["nuclei", "levelset", "nuclei-features", "noop"];
 
 /// Returns the operations linked into this binary.
 pub fn registry() -> Registry {
@@ -22,6 +22,7 @@ pub fn workflow(name: &str, registry: &Registry) -> Option<Result<Workflow, Desc
     let descriptors: &[(&str, &str)] = match name {
         "nuclei" => &NUCLEI_DESCRIPTORS,
         "levelset" => &LEVELSET_DESCRIPTORS,
+        "nuclei-features" => &NUCLEI_FEATURES_DESCRIPTORS,
         "noop" => &noop::DESCRIPTORS,
         _ => return None,
     };
@@ -52,6 +53,16 @@ mod tests {
         for (stage, other) in whole.stages.iter().zip(&within.stages).take(2) {
             assert_eq!(format!("{stage:?}"), format!("{other:?}"));
         }
+        // Features are measured within the core by one operation.
+        let features = workflow("nuclei-features", &registry).unwrap().unwrap();
+        let (before, after) = (operations(&features), operations(&features.within_cores(&registry).unwrap()));
+        let changed: Vec<_> = before.iter().zip(&after).filter(|(a, b)| a != b).collect();
+        assert!(
+            changed
+                .iter()
+                .any(|(a, b)| (a.as_str(), b.as_str()) == ("features.summary", "features.core-summary"))
+        );
+        assert_eq!(changed.len(), 3);
         // Every operation reads as many regions as it has inputs, of accepted element types.
         for stage in &within.stages {
             for task in &stage.tasks {

@@ -1,7 +1,7 @@
-//! Encodes tables, points, ragged arrays and scalars as CSV with a header line. Numbers are written with
+//! Encodes tables, objects, points, ragged arrays and scalars as CSV with a header line. Numbers are written with
 //! enough digits to read the same values again.
 
-use pleach_regions::DataRegion;
+use pleach_regions::{AnnotatedObjects, DataRegion};
 
 /// Column names of coordinates.
 const AXES: [&str; 3] = ["x", "y", "z"];
@@ -16,6 +16,7 @@ pub(super) fn bytes(region: &DataRegion) -> Result<Vec<u8>, String> {
             }
             write(&names, [numbers.iter().map(f64::to_string).collect()])
         }
+        DataRegion::Objects(objects) => of_objects(objects),
         DataRegion::Points(points) => {
             let rows = points.iter().map(|point| point.iter().map(f64::to_string).collect());
             write(&AXES[..usize::from(points.axes())], rows)
@@ -35,6 +36,20 @@ pub(super) fn bytes(region: &DataRegion) -> Result<Vec<u8>, String> {
     }
 }
 
+/// Column of an object's class.
+const CLASS: &str = "class";
+
+/// Encodes one row per object: its class and its numbers. Unknown numbers (NaN) are empty fields.
+fn of_objects(objects: &AnnotatedObjects) -> Result<Vec<u8>, String> {
+    let columns = objects.columns().iter().map(String::as_str);
+    let names: Vec<&str> = std::iter::once(CLASS).chain(columns).collect();
+    let number = |value: &f64| if value.is_nan() { String::new() } else { value.to_string() };
+    let rows = objects.iter().map(|object| {
+        std::iter::once(object.class.to_owned()).chain(object.numbers.iter().map(number)).collect()
+    });
+    write(&names, rows)
+}
+
 fn write(names: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> Result<Vec<u8>, String> {
     let mut writer = csv::Writer::from_writer(Vec::new());
     writer.write_record(names).map_err(|error| error.to_string())?;
@@ -51,6 +66,16 @@ mod tests {
 
     fn text(region: &DataRegion) -> String {
         String::from_utf8(bytes(region).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn objects_have_a_row_each() {
+        let mut objects = AnnotatedObjects::new(["area", "blue,mean"]).unwrap();
+        objects.push_box([0.0; 2], [2.0; 2], "nucleus", &[4.0, 0.1 + 0.2]).unwrap();
+        objects.push_box([0.0; 2], [1.0; 2], "mitosis", &[1.0, f64::NAN]).unwrap();
+        let expected = "class,area,\"blue,mean\"\nnucleus,4,0.30000000000000004\nmitosis,1,\n";
+        assert_eq!(text(&DataRegion::Objects(Box::new(objects))), expected);
+        assert_eq!(text(&DataRegion::Objects(Box::default())), "class\n");
     }
 
     #[test]

@@ -91,7 +91,7 @@ fn side(pixels: usize) -> opencv::Result<i32> {
 }
 
 /// Keeps OpenCV from starting threads and from searching for OpenCL devices: the runtime schedules all work.
-fn one_thread() -> opencv::Result<()> {
+pub(crate) fn one_thread() -> opencv::Result<()> {
     static DONE: Once = Once::new();
     let mut result = Ok(());
     DONE.call_once(|| {

@@ -87,6 +87,11 @@ impl PixelObjects {
         self.area_px.len()
     }
 
+    /// Returns the pixels of an object as horizontal stretches, in raster order.
+    pub(crate) fn pixels_of(&self, object: usize) -> impl Iterator<Item = Range<usize>> {
+        self.runs(object).iter().map(|run| run.start as usize..run.end as usize)
+    }
+
     /// Returns the area of each object, pixels.
     #[must_use]
     pub fn areas_px(&self) -> &[u64] {
