@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 /// Every command with a help page, with groups before their members.
-const COMMANDS: [&str; 44] = [
+const COMMANDS: [&str; 46] = [
     "",
     "run",
     "plan",
@@ -23,6 +23,8 @@ const COMMANDS: [&str; 44] = [
     "workflow new",
     "workflow import",
     "instrument",
+    "export",
+    "apply",
     "segment",
     "region",
     "region show",
@@ -200,7 +202,7 @@ fn other_shells_accept_their_completions() {
 fn every_command_has_a_manual_page() {
     let folder = tempfile::tempdir().expect("a folder");
     let said = pleach(folder.path(), &["man", "--out", "a/man1"]).done();
-    assert_eq!(said, "44 manual pages in a/man1\n");
+    assert_eq!(said, "46 manual pages in a/man1\n");
     let names: BTreeSet<String> = fs::read_dir(folder.path().join("a/man1"))
         .expect("a folder")
         .map(|entry| entry.expect("an entry").file_name().into_string().expect("UTF-8"))

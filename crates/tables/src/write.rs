@@ -1,8 +1,8 @@
 //! Writes parameter sets to a file with atomic publish.
 
+use crate::frame::cause;
 use crate::parquet::{ParquetWriter, writer_bytes as parquet_bytes};
 use crate::{FileError, Format, TableProblem};
-use parquet::errors::ParquetError;
 use pleach_workflow::{Value, ValueType};
 use std::fs::{self, File};
 use std::io::{BufWriter, Error, Write};
@@ -120,14 +120,4 @@ fn text_row(
         write!(file, "{value}")?;
     }
     writeln!(file)
-}
-
-fn cause(error: ParquetError) -> Error {
-    match error {
-        ParquetError::External(cause) => match cause.downcast::<Error>() {
-            Ok(error) => *error,
-            Err(cause) => Error::other(cause),
-        },
-        other => Error::other(other),
-    }
 }
