@@ -8,7 +8,7 @@ use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::Type;
-use std::io::{Error, Write};
+use std::io::{Error, Seek, SeekFrom, Write};
 use std::sync::Arc;
 
 /// 65,536 rows of a row group: 15 columns take 8 MB in memory.
@@ -37,14 +37,14 @@ pub enum Cell<'a> {
 }
 
 /// Open table. The end of the file is written by [`FrameWriter::finish`].
-pub struct FrameWriter<W: Write + Send>(Sink<W>);
+pub struct FrameWriter<W: Write + Seek + Send>(Sink<W>);
 
-enum Sink<W: Write + Send> {
+enum Sink<W: Write + Seek + Send> {
     Csv(Box<csv::Writer<W>>),
     Parquet(Box<Groups<W>>),
 }
 
-struct Groups<W: Write + Send> {
+struct Groups<W: Write + Seek + Send> {
     writer: SerializedFileWriter<W>,
     columns: Vec<Buffer>,
     rows: usize,
@@ -57,7 +57,7 @@ enum Buffer {
     Texts(Vec<ByteArray>),
 }
 
-impl<W: Write + Send> FrameWriter<W> {
+impl<W: Write + Seek + Send> FrameWriter<W> {
     /// Starts a CSV table and writes its header.
     ///
     /// # Errors
@@ -109,7 +109,7 @@ impl<W: Write + Send> FrameWriter<W> {
     }
 }
 
-impl<W: Write + Send> Groups<W> {
+impl<W: Write + Seek + Send> Groups<W> {
     fn create(file: W, columns: &[(&str, CellType)]) -> Result<Self, ParquetError> {
         let field = |(name, cell): &(&str, CellType)| {
             let (physical, logical, repetition) = match cell {
@@ -178,8 +178,25 @@ impl<W: Write + Send> Groups<W> {
         if self.rows > 0 {
             self.group()?;
         }
-        self.writer.into_inner()
+        let columns = self.columns.len();
+        let mut file = self.writer.into_inner()?;
+        with_type_order(&mut file, columns)?;
+        Ok(file)
     }
+}
+
+/// Changes the order of each column's statistics to that of its type, in the end of a written file.
+///
+/// The crate `parquet` 60 states the order IEEE 754 for doubles, which polars 1.36 rejects as "Invalid thrift". Both orders mean the
+/// same for numbers that are not NaN. The orders are the last field of the metadata: a union of one empty structure for each column,
+/// of 3 bytes, and the end of the metadata, before its length and the magic number.
+pub(crate) fn with_type_order(file: &mut (impl Write + Seek), columns: usize) -> Result<(), Error> {
+    const TYPE_ORDER: [u8; 3] = [0x1c, 0, 0];
+    const END_BYTES: i64 = 1 + 4 + 4;
+    let orders = TYPE_ORDER.repeat(columns);
+    file.seek(SeekFrom::End(-(orders.len() as i64) - END_BYTES))?;
+    file.write_all(&orders)?;
+    file.seek(SeekFrom::End(0)).map(drop)
 }
 
 /// Returns the error of the file below, where there is one.
@@ -196,16 +213,17 @@ pub(crate) fn cause(error: ParquetError) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::io::Cursor;
 
     const COLUMNS: [(&str, CellType); 3] =
         [("class", CellType::Text), ("label", CellType::Integer), ("x", CellType::Real)];
 
     #[test]
     fn csv_quotes_texts_and_leaves_missing_numbers_empty() {
-        let mut frame = FrameWriter::csv(Vec::new(), &COLUMNS).unwrap();
+        let mut frame = FrameWriter::csv(Cursor::new(Vec::new()), &COLUMNS).unwrap();
         frame.row(&[Cell::Text("a, b"), Cell::Integer(-3), Cell::Real(None)]).unwrap();
         frame.row(&[Cell::Text("c"), Cell::Integer(4), Cell::Real(Some(0.1))]).unwrap();
-        let text = String::from_utf8(frame.finish().unwrap()).unwrap();
+        let text = String::from_utf8(frame.finish().unwrap().into_inner()).unwrap();
         assert_eq!(text, "class,label,x\n\"a, b\",-3,\nc,4,0.1\n");
     }
 
@@ -234,7 +252,7 @@ mod tests {
 
     #[test]
     fn cell_of_another_type_is_refused() {
-        let mut frame = FrameWriter::parquet(Vec::new(), &COLUMNS).unwrap();
+        let mut frame = FrameWriter::parquet(Cursor::new(Vec::new()), &COLUMNS).unwrap();
         assert!(frame.row(&[Cell::Integer(1), Cell::Integer(1), Cell::Real(None)]).is_err());
     }
 }

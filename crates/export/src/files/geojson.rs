@@ -123,7 +123,7 @@ mod tests {
         let feature = &collection["features"][0];
         assert_eq!(
             feature["geometry"],
-            json!({ "type": "Polygon", "coordinates": [[[6.0, 4.0], [6.0, 6.0], [2.0, 6.0], [2.0, 4.0], [6.0, 4.0]]] })
+            json!({ "type": "Polygon", "coordinates": [[[6, 4], [6, 6], [2, 6], [2, 4], [6, 4]]] })
         );
         assert_eq!(
             feature["properties"],

@@ -3,7 +3,7 @@
 use crate::geometry::Geometry;
 use crate::objects::ExportedObject;
 use pleach_tables::{Cell, CellType, FrameWriter};
-use std::io::{self, Write};
+use std::io::{self, Seek, Write};
 
 /// Columns. Those in µm are missing for images without calibration.
 pub(crate) const COLUMNS: [(&str, CellType); 13] = [
@@ -27,7 +27,7 @@ pub(crate) const COLUMNS: [(&str, CellType); 13] = [
 /// # Errors
 /// The error of the file.
 #[expect(clippy::cast_precision_loss, reason = "an area is far below 2^53")]
-pub(crate) fn write_object<W: Write + Send>(
+pub(crate) fn write_object<W: Write + Seek + Send>(
     table: &mut FrameWriter<W>,
     [image, class]: [&str; 2],
     geometry: &Geometry,

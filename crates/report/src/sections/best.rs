@@ -8,7 +8,7 @@ use pleach_results::analysis::best::{BestSets, RankedSet};
 use pleach_workflow::{Parameter, Value};
 
 /// Maximum parameters of a table: a wider one gives no overview.
-const MAX_PARAMETERS: usize = 12;
+const MAX_PARAMETERS: usize = 9;
 
 /// Returns the section. `None` for a study without given reference.
 pub(crate) fn section(report: &Report<'_>) -> Option<Html> {
@@ -66,12 +66,12 @@ fn table(report: &Report<'_>, of: &BestSets) -> Html {
 /// Returns the sets as options of `pleach apply`.
 fn settings(report: &Report<'_>, of: &BestSets) -> Html {
     let parameters = &report.study.workflow.parameters;
-    let lines = of.sets.iter().enumerate().map(|(place, set)| {
+    let lines = of.sets.iter().map(|set| {
         let options = options(parameters, &set.values);
         let options = if options.is_empty() { "no option: the defaults".to_owned() } else { options };
-        format!("{}. {options}\n", place + 1)
+        Html::element("li", &[], Html::element("code", &[], options))
     });
-    Html::of_class("pre", "settings", lines.collect::<String>())
+    Html::of_class("ol", "settings", lines.collect::<Html>())
 }
 
 /// Returns the values that differ from their defaults as options.
@@ -101,7 +101,7 @@ mod tests {
         let best = [BestSets { response: "dice".to_owned(), metric: 0, sets }];
         let text = section(&crate::Report { best: &best, ..fixture.report() }).unwrap().into_string();
         for expected in [
-            "1. --set G1=60\n2. no option: the defaults\n",
+            "<li><code>--set G1=60</code></li><li><code>no option: the defaults</code></li>",
             "<td>80</td>",
             "<strong>60</strong>",
             "<strong>0.900</strong>",
