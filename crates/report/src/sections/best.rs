@@ -104,8 +104,8 @@ mod tests {
             "<li><code>--set G1=60</code></li><li><code>no option: the defaults</code></li>",
             "<td>80</td>",
             "<strong>60</strong>",
-            "<strong>0.900</strong>",
-            ">default<",
+            "<strong>0.9000</strong>",
+            "<td>default</td>",
         ] {
             assert!(text.contains(expected), "{expected} in {text}");
         }
