@@ -32,7 +32,7 @@ pub(crate) use spill::SpillArgs;
 pub(crate) use storage::cache::{CacheCommand, CacheSearchArgs, CacheStatsArgs};
 pub(crate) use storage::region::RegionCommand;
 pub(crate) use storage::{BenchArgs, GcArgs, StorageCommand, TierArgs};
-pub(crate) use tile::{DemoArgs, SegmentArgs, TissueArgs};
+pub(crate) use tile::{ApplyArgs, DemoArgs, ExportArgs, FileArgs, ParameterArgs, SegmentArgs, TissueArgs};
 pub(crate) use workflow::{InstrumentArgs, WorkflowCommand};
 
 use crate::exit::CommandError;
@@ -85,6 +85,10 @@ pub(crate) enum Command {
     Workflow(WorkflowCommand),
     /// Propose the cuts of a function in Python into tasks, where its parameters enter
     Instrument(InstrumentArgs),
+    /// Write the segmentation of an evaluation for other programs: GeoJSON, tables, label images
+    Export(ExportArgs),
+    /// Segment other images and slides with chosen parameters of a study
+    Apply(ApplyArgs),
     /// Segment the nuclei of one tile
     Segment(SegmentArgs),
     /// Show a stored data region, or export it to the format of another program

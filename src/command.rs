@@ -40,6 +40,8 @@ pub(crate) fn execute(command: Command, registry: &Registry) -> CommandResult {
         Command::Classify(args) => analyze::classify::execute(&args, registry),
         Command::Workflow(command) => workflow::execute(&command, registry),
         Command::Instrument(args) => workflow::instrument::execute(&args),
+        Command::Export(args) => segment::export::execute(&args, registry),
+        Command::Apply(args) => segment::apply::execute(&args, registry),
         Command::Segment(args) => segment::execute(&args, registry),
         Command::Region(command) => region::execute(&command),
         Command::Certs(command) => cluster::certs::execute(&command),

@@ -13,6 +13,7 @@ use pleach_execution::result_files::ResultsError;
 use pleach_execution::rounds::{RoundsError, phases::PhasesError};
 use pleach_execution::session::SessionError;
 use pleach_interop::classification::ClassificationError;
+use pleach_export::{ExportError, FolderStateError};
 use pleach_interop::error::{
     DesignFormError, DrawError, ImportFileError, MethodError, ProblemError, ResponsesError, SampleTableError,
 };
@@ -22,10 +23,12 @@ use pleach_interop::workflow_stub::StubError;
 use pleach_pathology::image_io::ImageFileError;
 use pleach_report::gallery::previews::PreviewNameError;
 use pleach_results::cache_walk::CacheFolderError;
+use pleach_results::chosen::ChoiceError;
 use pleach_results::folder::FolderError;
 use pleach_results::template::TemplateFolderError;
 use pleach_server::exporter::ExporterError;
 use pleach_server::service::state::StateError;
+use pleach_study::applied::{AppliedPathError, SettingError};
 use pleach_study::{Cause, Defect, PrepareError, is_full};
 use pleach_workflow::text::quoted;
 use std::error::Error;
@@ -121,16 +124,20 @@ macro_rules! exit_code_by_cause {
 }
 
 exit_code_by_cause!(
+    AppliedPathError,
     BurstError,
     CacheFolderError,
     ClassificationError,
+    ChoiceError,
     CredentialsError,
     Defect,
     DesignFormError,
     DrawError,
     ExecutionError,
+    ExportError,
     ExporterError,
     FolderError,
+    FolderStateError,
     ImportFileError,
     LogError,
     MethodError,
@@ -143,6 +150,7 @@ exit_code_by_cause!(
     RoundsError,
     SampleTableError,
     SessionError,
+    SettingError,
     SpillError,
     StartError,
     StateError,

@@ -31,7 +31,7 @@ pub(super) const VARIABLES: [(&str, &str, &str); 2] = [
 pub(crate) type Example = (&'static str, &'static str);
 
 /// Examples of each command, by its words after `pleach`. Those of `pleach` itself come first.
-pub(crate) const EXAMPLES: [(&str, &[Example]); 43] = [
+pub(crate) const EXAMPLES: [(&str, &[Example]); 45] = [
     (
         "",
         &[
@@ -131,6 +131,32 @@ pub(crate) const EXAMPLES: [(&str, &[Example]); 43] = [
             (
                 "pleach instrument segment.py --tile tile.png --out pipeline",
                 "Run the function on a tile, compare the tasks with it, and write the folder of a study.",
+            ),
+        ],
+    ),
+    (
+        "export",
+        &[
+            (
+                "pleach export study.toml --evaluation best --results results --as geojson,csv --out best",
+                "Write the best evaluation on the study's images: outlines for QuPath, and a table.",
+            ),
+            (
+                "pleach export study.toml --as labels,ome-zarr --out defaults",
+                "Write label images of the segmentation at the defaults.",
+            ),
+        ],
+    ),
+    (
+        "apply",
+        &[
+            (
+                "pleach apply study.toml slides --evaluation best --results results --as geojson --out cohort",
+                "Segment all images and slides of a folder with the best parameters of a study.",
+            ),
+            (
+                "pleach apply study.toml slides --set G1=60 --as parquet --out cohort --resume",
+                "Continue an interrupted segmentation with a parameter set of yours.",
             ),
         ],
     ),

@@ -65,6 +65,8 @@ impl Command {
     pub(crate) fn operations(&self) -> OperationSource<'_> {
         match self {
             Self::Run(args) => OperationSource::Study(&args.study, args.python.path()),
+            Self::Export(args) => OperationSource::Study(&args.study, args.python.path()),
+            Self::Apply(args) => OperationSource::Study(&args.study, args.python.path()),
             Self::Plan(args) => OperationSource::Study(&args.study, args.python.path()),
             Self::Explain(args) => OperationSource::Study(&args.target, args.python.path()),
             Self::Sample(args) => OperationSource::Study(&args.problem, args.python.path()),

@@ -1,4 +1,8 @@
-//! Arguments of the commands that work on single tiles.
+//! Arguments of the commands that work on single tiles, and of those that write segmentations.
+
+mod export;
+
+pub(crate) use export::{ApplyArgs, ExportArgs, FileArgs, ParameterArgs};
 
 use super::at_least_one;
 use clap::Args;

@@ -1,5 +1,9 @@
 //! `pleach segment`: executes one run of the reference application on one tile, task after task on the calling thread.
 
+pub(super) mod apply;
+pub(super) mod export;
+mod written;
+
 use crate::cli::SegmentArgs;
 use crate::exit::{CommandError, CommandResult};
 use crate::terminal::{print_json, print_line};
@@ -11,7 +15,7 @@ use pleach_regions::{DataRegion, ElementType, RegionTemplate, SpatialBounds};
 use pleach_results::folder::publish;
 use pleach_results::template;
 use pleach_study::single_run::{self, SingleRun, TaskOutput};
-use pleach_study::{builtin, slides};
+use pleach_study::{applied, builtin, slides};
 use pleach_workflow::{Registry, Task, Value, Workflow};
 use serde_json::{Map, json};
 use std::path::Path;
@@ -29,7 +33,8 @@ pub(super) fn execute(args: &SegmentArgs, registry: &Registry) -> CommandResult 
     };
     let off = if args.normalize { Vec::new() } else { vec!["normalize".to_owned()] };
     let workflow = workflow.without(&off);
-    let values = values(args, &workflow, registry)?;
+    let mut values: Vec<Value> = workflow.parameters.iter().map(|parameter| parameter.default).collect();
+    applied::set_values(&mut values, &args.set, &workflow, registry)?;
     check_out(args)?;
     args.regions.as_deref().map_or(Ok(()), template::check)?;
     let image = read(&args.tile)?;
@@ -164,30 +169,4 @@ fn check_out(args: &SegmentArgs) -> CommandResult {
         }
         _ => Ok(()),
     }
-}
-
-/// Returns the parameter values: defaults, replaced by those of `--set`.
-fn values(args: &SegmentArgs, workflow: &Workflow, registry: &Registry) -> CommandResult<Vec<Value>> {
-    let mut values: Vec<Value> = workflow.parameters.iter().map(|parameter| parameter.default).collect();
-    for setting in &args.set {
-        let fail = |text: String| CommandError::Input(format!("--set {setting}: {text}"));
-        let Some((name, text)) = setting.split_once('=') else {
-            return Err(fail("NAME=VALUE is allowed, as in G1=60".to_owned()));
-        };
-        let Some(index) = workflow.parameters.iter().position(|parameter| parameter.name == name) else {
-            let known: Vec<_> = workflow.parameters.iter().map(|p| p.name.as_str()).collect();
-            return Err(fail(format!("parameter \"{name}\" is unknown; known are {}", known.join(", "))));
-        };
-        let value = Value::parse(text, workflow.parameters[index].value_type);
-        values[index] = value.map_err(|error| fail(error.to_string()))?;
-        for (stage, task) in workflow.stages.iter().flat_map(|s| s.tasks.iter().map(move |t| (s, t))) {
-            let Some(operation) = registry.get(&task.operation, task.version) else { continue };
-            for (argument, parameter) in operation.arguments().iter().zip(stage.task_parameters(task)) {
-                if parameter == index && !argument.accepts.contains(values[index]) {
-                    return Err(fail(format!("{} is allowed", argument.accepts)));
-                }
-            }
-        }
-    }
-    Ok(values)
 }

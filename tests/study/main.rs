@@ -8,6 +8,7 @@ mod caches;
 mod data;
 #[path = "../support/disk.rs"]
 mod disk;
+mod exports;
 mod faults;
 mod features;
 mod inputs;

@@ -13,6 +13,7 @@ use pleach_cache::PriorResults;
 use pleach_planner::PlanRecord;
 use pleach_report::WrittenResults;
 use pleach_report::gallery::{self, PreviewError, previews::Previews};
+use pleach_results::analysis::best::{self, BestSets};
 use pleach_results::analysis::extremes::Extremes;
 use pleach_results::analysis::{self, CollectedResponses};
 use pleach_results::folder::{Folder, FolderError};
@@ -100,6 +101,10 @@ pub fn write(
     }
     folder.write_json("indices.json", &indices)?;
     let extremes = Extremes::of_all(prepared, collected);
+    let best = BestSets::of_all(prepared, collected);
+    if !best.is_empty() {
+        folder.write("best.csv", &best::csv(&best, names)?)?;
+    }
     let run = record::of(done, collected, extremes);
     folder.write_json("run.json", &run)?;
     let gallery = gallery::make(prepared, prior, collected, &run.extremes, previews, folder)?;
@@ -114,8 +119,9 @@ pub fn write(
         runs,
         failures: failures.as_ref(),
         gallery: &gallery,
+        best: &best,
         sampled: Some(pleach_report::SampleResponses { design: &prepared.design, collected }),
     });
     folder.write("report.html", html.as_bytes())?;
-    Ok(WrittenResults { run, analyses, gallery, failures })
+    Ok(WrittenResults { run, analyses, best, gallery, failures })
 }

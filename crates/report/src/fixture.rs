@@ -1,6 +1,7 @@
 //! Test reports of the built-in workflow, with the numbers of a study of 160 evaluations on 2 tiles.
 
 use crate::Report;
+use crate::gallery::rows::TileRows;
 use crate::gallery::window::Window;
 use crate::gallery::{EvaluationResponse, Gallery, Jpeg, ShownEvaluation, TilePictures};
 use pleach_dispatch::cost_model::CostModel;
@@ -78,6 +79,7 @@ impl Fixture {
             further: &[],
             runs: &self.runs,
             failures: None,
+            best: &[],
             gallery: &self.gallery,
             sampled: None,
         }
@@ -187,7 +189,7 @@ fn gallery() -> Gallery {
         ],
         focus: 70,
     };
-    Gallery { pictures: Ok(pictures), previews: Vec::new(), slides: Vec::new() }
+    Gallery { pictures: Ok(pictures), previews: Vec::new(), tiles: TileRows::default(), slides: Vec::new() }
 }
 
 fn extremes() -> Extremes {

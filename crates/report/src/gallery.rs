@@ -11,6 +11,7 @@ mod compose;
 pub mod overviews;
 pub mod previews;
 mod replays;
+pub(crate) mod rows;
 pub mod window;
 
 use choice::{Choice, Panel};
@@ -39,6 +40,8 @@ pub struct Gallery {
     pub(crate) pictures: Result<TilePictures, String>,
     /// Names of the files of `--preview` in the results folder.
     pub(crate) previews: Vec<String>,
+    /// Pictures of each tile.
+    pub(crate) tiles: rows::TileRows,
     /// Overviews of the slides. Empty for a study of tiles.
     pub(crate) slides: Vec<Overview>,
 }
@@ -173,7 +176,8 @@ pub fn make(
         }
         Err(error) => Err(error.to_string()),
     };
-    Ok(Gallery { pictures, previews: written, slides: overviews::overviews(&prepared.study) })
+    let tiles = rows::rows(prepared, prior, collected, extremes);
+    Ok(Gallery { pictures, previews: written, tiles, slides: overviews::overviews(&prepared.study) })
 }
 
 /// Replays the selected evaluations, writes their previews, and composes the pictures.

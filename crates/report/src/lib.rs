@@ -23,13 +23,14 @@ use page::contents::Sections;
 use page::html::{Html, html, p};
 use pleach_planner::PlanRecord;
 use pleach_results::analysis::RunResponse;
+use pleach_results::analysis::best::BestSets;
 use pleach_results::analysis::{Analysis, Failures};
 use pleach_results::record::RunRecord;
 use pleach_sensitivity::indices::Indices;
 use pleach_workflow::Study;
 use sections::{
-    compared, extremes, heading, indices, pictures, responses, reuse, sample_growth, sample_plots, slides,
-    time, workflow_diagram,
+    best, compared, extremes, heading, indices, pictures, responses, reuse, sample_growth, sample_plots,
+    slides, tile_pictures, time, workflow_diagram,
 };
 
 /// Results of a study, as input of the report.
@@ -49,7 +50,9 @@ pub struct Report<'a> {
     pub runs: &'a [RunResponse],
     /// Failed evaluations and their effect on the indices. `None` if every evaluation has a response.
     pub failures: Option<&'a Failures>,
-    /// Pictures of one tile, overviews of the slides, and the names of the preview files.
+    /// Best parameter sets of each response. Empty without given reference.
+    pub best: &'a [BestSets],
+    /// Pictures of the tiles, overviews of the slides, and the names of the preview files.
     pub gallery: &'a Gallery,
     /// Design and responses for the figures of the sample. `None` omits these figures.
     pub sampled: Option<sample_plots::SampleResponses<'a>>,
@@ -61,6 +64,8 @@ pub struct WrittenResults {
     pub run: RunRecord,
     /// One analysis per response.
     pub analyses: Vec<Analysis>,
+    /// Best parameter sets of each response. Empty without given reference.
+    pub best: Vec<BestSets>,
     /// Pictures of the page, and the names of the written preview files.
     pub gallery: Gallery,
     /// Failed evaluations and their effect on the indices. `None` if every evaluation has a response.
@@ -114,8 +119,10 @@ fn add_sections(sections: &mut Sections, report: &Report<'_>, pictures: bool) {
         ("Sample growth", report.run.convergence.as_ref().map(sample_growth::section)),
         ("Masks and references", compared::section(report)),
         ("Default, best and worst", extremes::section(report)),
+        ("Best parameter sets", best::section(report)),
         ("Slides", slides::section(report).filter(|_| pictures)),
         ("Masks of selected evaluations", pictures.then(|| pictures::section(report))),
+        ("Default, best and worst on each tile", tile_pictures::section(report).filter(|_| pictures)),
         ("Workflow", pictures.then(|| workflow_diagram::section(report))),
         ("Reuse", Some(reuse::section(report))),
         ("Execution time", Some(time::section(report))),

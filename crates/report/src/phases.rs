@@ -42,6 +42,7 @@ impl<'a> Phase<'a> {
             further,
             runs: &self.collected.runs,
             failures: self.written.failures.as_ref(),
+            best: &self.written.best,
             gallery: &self.written.gallery,
             sampled: Some(SampleResponses { design: &self.prepared.design, collected: self.collected }),
         })

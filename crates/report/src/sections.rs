@@ -1,5 +1,6 @@
 //! Sections of the page, one module each.
 
+pub(crate) mod best;
 pub(crate) mod compared;
 pub(crate) mod extremes;
 pub(crate) mod failed;
@@ -11,5 +12,6 @@ pub(crate) mod reuse;
 pub(crate) mod sample_growth;
 pub(crate) mod sample_plots;
 pub(crate) mod slides;
+pub(crate) mod tile_pictures;
 pub(crate) mod time;
 pub(crate) mod workflow_diagram;

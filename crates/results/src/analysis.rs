@@ -3,6 +3,7 @@
 //! Determines which runs have a response, excludes tiles without any, and aggregates each evaluation over its
 //! tiles. `pleach-sensitivity` computes the indices. This module writes no files and prints nothing.
 
+pub mod best;
 mod both_empty;
 mod correlations;
 pub mod extremes;

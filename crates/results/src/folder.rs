@@ -12,13 +12,14 @@ use thiserror::Error;
 pub const PLAN: &str = "plan.json";
 
 /// Result files of any study. A folder with one of them belongs to a study.
-pub const RESULTS: [&str; 10] = [
+pub const RESULTS: [&str; 11] = [
     PLAN,
     "samples.csv",
     "responses.csv",
     "failed.csv",
     "indices.csv",
     "indices.json",
+    "best.csv",
     "run.json",
     "report.html",
     "survivors.json",

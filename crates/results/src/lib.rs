@@ -6,6 +6,7 @@
 pub mod analysis;
 pub mod cache_walk;
 pub mod checksum;
+pub mod chosen;
 pub mod folder;
 pub mod journal;
 pub mod provenance;

@@ -6,6 +6,7 @@
 //! and `pleach-execution` executes them. This crate writes no files. [`Cause`] and [`Defect`] classify the errors of all
 //! crates above.
 
+pub mod applied;
 pub mod builtin;
 mod cause;
 mod defect;

@@ -129,7 +129,17 @@ const ENDINGS: [&str; 8] = ["svs", "ndpi", "scn", "bif", "svslide", "mrxs", "vms
 /// itself an image, a thumbnail.
 const NAMING_OTHERS: [&str; 3] = ["mrxs", "vms", "vmu"];
 
-fn has_ending(path: &Path, endings: &[&str]) -> bool {
+/// Returns whether a file has an extension of slides. TIFF files do not.
+pub(crate) fn has_slide_ending(path: &Path) -> bool {
+    has_ending(path, &ENDINGS)
+}
+
+/// Returns whether a file is a slide: by its extension, or for a TIFF file by its tiles.
+pub(crate) fn is_slide_file(path: &Path) -> bool {
+    has_slide_ending(path) || (has_ending(path, &["tif", "tiff"]) && Slide::open(path).is_ok())
+}
+
+pub(crate) fn has_ending(path: &Path, endings: &[&str]) -> bool {
     let ending = path.extension().map(|ending| ending.to_string_lossy().to_ascii_lowercase());
     ending.is_some_and(|ending| endings.contains(&ending.as_str()))
 }

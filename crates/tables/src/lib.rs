@@ -5,11 +5,13 @@
 //! Parquet a part of a column at a time). The caller interprets columns and checks their number.
 
 mod delimited;
+mod frame;
 mod parquet;
 mod read;
 mod table_data;
 mod write;
 
+pub use frame::{Cell, CellType, FrameWriter};
 pub use read::Table;
 pub use table_data::{Column, ColumnRequest, TableData};
 pub use write::Writer;

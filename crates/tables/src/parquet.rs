@@ -340,6 +340,11 @@ impl<W: Write + Send> ParquetWriter<W> {
         Ok(())
     }
 
+    /// Returns the number of columns.
+    pub(crate) fn columns(&self) -> usize {
+        self.columns.len()
+    }
+
     /// Writes the remaining rows and the end of the file.
     pub(crate) fn finish(mut self) -> Result<W, ParquetError> {
         if self.rows > 0 {

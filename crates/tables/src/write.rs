@@ -1,8 +1,8 @@
 //! Writes parameter sets to a file with atomic publish.
 
+use crate::frame::{cause, with_type_order};
 use crate::parquet::{ParquetWriter, writer_bytes as parquet_bytes};
 use crate::{FileError, Format, TableProblem};
-use parquet::errors::ParquetError;
 use pleach_workflow::{Value, ValueType};
 use std::fs::{self, File};
 use std::io::{BufWriter, Error, Write};
@@ -85,7 +85,13 @@ impl Writer {
     pub fn finish(mut self) -> Result<(), FileError> {
         let written = match self.sink.take() {
             Some(Sink::Text { file, .. }) => Ok(file),
-            Some(Sink::Parquet(sink)) => sink.finish().map_err(cause),
+            Some(Sink::Parquet(sink)) => {
+                let columns = sink.columns();
+                sink.finish().map_err(cause).and_then(|mut file| {
+                    with_type_order(&mut file, columns)?;
+                    Ok(file)
+                })
+            }
             None => return Ok(()),
         };
         let published = written.and_then(|file| {
@@ -120,14 +126,4 @@ fn text_row(
         write!(file, "{value}")?;
     }
     writeln!(file)
-}
-
-fn cause(error: ParquetError) -> Error {
-    match error {
-        ParquetError::External(cause) => match cause.downcast::<Error>() {
-            Ok(error) => *error,
-            Err(cause) => Error::other(cause),
-        },
-        other => Error::other(other),
-    }
 }

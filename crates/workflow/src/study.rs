@@ -3,6 +3,7 @@
 //! Paths are relative to the study file. Tiles and slides are searched for, but not opened.
 
 mod annotations;
+mod applied;
 mod domain;
 mod header;
 mod inputs;
@@ -20,6 +21,7 @@ use crate::toml_fields::{Document, FieldProblem, Section};
 use crate::workflow::Workflow;
 pub use annotations::Annotations;
 pub(crate) use annotations::KEY as ANNOTATIONS_KEY;
+pub use applied::AppliedImages;
 use header::Header;
 pub use inputs::{ReferenceSource, StudyTile};
 pub use method::{BasePoints, GivenDataMethod, Method};
@@ -252,7 +254,31 @@ impl Study {
         builtin: impl Fn(&str) -> Option<Result<Workflow, DescriptorError>>,
         builtin_names: &[&str],
     ) -> Result<Self, StudyError> {
-        let document = Document::read(file)?;
+        Self::of_document(&Document::read(file)?, registry, builtin, builtin_names)
+    }
+
+    /// Reads and checks a study file whose images are replaced. The images of the file need not exist.
+    ///
+    /// # Errors
+    /// Returns the first [`StudyError`] found.
+    pub fn load_for_images(
+        file: &Path,
+        images: &AppliedImages,
+        registry: &Registry,
+        builtin: impl Fn(&str) -> Option<Result<Workflow, DescriptorError>>,
+        builtin_names: &[&str],
+    ) -> Result<Self, StudyError> {
+        let mut document = Document::read(file)?;
+        document.edit(|table| images.replace(table));
+        Self::of_document(&document, registry, builtin, builtin_names)
+    }
+
+    fn of_document(
+        document: &Document,
+        registry: &Registry,
+        builtin: impl Fn(&str) -> Option<Result<Workflow, DescriptorError>>,
+        builtin_names: &[&str],
+    ) -> Result<Self, StudyError> {
         let root = document.root();
         root.allow(&["study", "input", "method", "phase", "response", "parameters"])?;
         let Header { name, seed, durable, workflow } = header::read(&root, registry, builtin, builtin_names)?;

@@ -112,6 +112,11 @@ impl Document {
         Ok(Self { file: file.to_owned(), table })
     }
 
+    /// Changes the document in memory. Errors still name the file.
+    pub fn edit(&mut self, edit: impl FnOnce(&mut Table)) {
+        edit(&mut self.table);
+    }
+
     /// Returns the whole document as a section.
     pub fn root(&self) -> Section<'_> {
         Section::new(&self.file, String::new(), &self.table)

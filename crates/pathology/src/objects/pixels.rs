@@ -117,6 +117,12 @@ impl PixelObjects {
         (0..self.count()).map(is_within).collect()
     }
 
+    /// Returns the pixels of an object as horizontal runs in raster order: the x and y of the first pixel, and the length.
+    pub fn pixels(&self, object: usize) -> impl ExactSizeIterator<Item = ([u32; 2], u32)> + '_ {
+        let width = self.width as u32;
+        self.runs(object).iter().map(move |run| ([run.start % width, run.start / width], run.end - run.start))
+    }
+
     fn runs(&self, object: usize) -> &[Run] {
         &self.runs[self.first_run[object]..self.first_run[object + 1]]
     }

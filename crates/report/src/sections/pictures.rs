@@ -192,13 +192,13 @@ fn about(report: &Report<'_>, shown: &ShownEvaluation) -> Html {
 }
 
 /// Drawing on an image. Its unit is half a pixel of the image, so that outlines have integer coordinates.
-struct Canvas {
-    width: u32,
-    height: u32,
+pub(super) struct Canvas {
+    pub(super) width: u32,
+    pub(super) height: u32,
 }
 
 impl Canvas {
-    fn image(&self, jpeg: &Jpeg, id: Option<&str>) -> Html {
+    pub(super) fn image(&self, jpeg: &Jpeg, id: Option<&str>) -> Html {
         let (address, width, height) = (data_uri::jpeg(&jpeg.bytes), twice(self.width), twice(self.height));
         let class = if jpeg.width.max(jpeg.height) < PIXELS_PX { "pixels" } else { "smooth" };
         let mut attributes =
@@ -210,7 +210,7 @@ impl Canvas {
         Html::shape("image", &attributes)
     }
 
-    fn finish(&self, content: Html) -> Html {
+    pub(super) fn finish(&self, content: Html) -> Html {
         let view = format!("0 0 {} {}", twice(self.width), twice(self.height));
         Html::element("svg", &[("class", "tile"), ("role", "img"), ("viewBox", &view)], content)
     }
@@ -233,21 +233,21 @@ fn frame(window: &Window) -> Html {
 }
 
 /// Classes of a line: that of the wide line below it, and its own.
-type Line = [&'static str; 2];
-const SOLID: Line = ["halo", "solid"];
-const DASHED: Line = ["shade", "dashed"];
+pub(super) type Line = [&'static str; 2];
+pub(super) const SOLID: Line = ["halo", "solid"];
+pub(super) const DASHED: Line = ["shade", "dashed"];
 
 /// Defines outlines for [`stroke`].
-fn outlines(id: &str, loops: &[Loop]) -> Html {
+pub(super) fn outlines(id: &str, loops: &[Loop]) -> Html {
     Html::element("defs", &[], Html::shape("path", &[("id", id), ("class", "outline"), ("d", &path(loops))]))
 }
 
 /// Draws the outlines `id` twice: a wide line for contrast with the image, and the line itself.
-fn stroke(id: &str, classes: Line) -> Html {
+pub(super) fn stroke(id: &str, classes: Line) -> Html {
     classes.into_iter().map(|class| reuse(id, class)).collect()
 }
 
-fn reuse(id: &str, class: &str) -> Html {
+pub(super) fn reuse(id: &str, class: &str) -> Html {
     Html::shape("use", &[("class", class), ("href", &format!("#{id}"))])
 }
 

@@ -12,7 +12,7 @@ use serde::{Serialize, Serializer};
 
 /// Side of a response on which results are far from their reference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum FarSide {
+pub(super) enum FarSide {
     /// Low responses: the metric measures agreement.
     Low,
     /// High responses: the metric measures difference.
@@ -23,7 +23,7 @@ enum FarSide {
 
 impl FarSide {
     /// Returns the far side of a metric, by its column name, whose label does not matter.
-    fn of_metric(metric: &str) -> Self {
+    pub(super) fn of_metric(metric: &str) -> Self {
         match split_label(metric).1 {
             "dice" | "jaccard" | "object-dice" | "object-jaccard" => Self::Low,
             "pixel-difference" => Self::High,
