@@ -30,8 +30,8 @@ pub const NUCLEI_DESCRIPTORS: [(&str, &str); 5] = [
 ];
 
 /// Returns every operation of this crate: `nuclei.normalize`, the seven tasks `nuclei.*`, `compare.masks` and
-/// `compare.objects`, and the variants of the last two for windows with a halo, `compare.core-masks` and
-/// `compare.owned-objects`.
+/// `compare.objects`, and the variants of the last two for windows with a halo (`compare.core-masks`,
+/// `compare.owned-objects`) and for regions of interest (`compare.counted-masks`, `compare.counted-objects`).
 #[must_use]
 pub fn registry() -> Registry {
     let operations = [
@@ -47,6 +47,8 @@ pub fn registry() -> Registry {
         compare::OBJECTS,
         compare::CORE_MASKS,
         compare::OWNED_OBJECTS,
+        compare::COUNTED_MASKS,
+        compare::COUNTED_OBJECTS,
     ];
     Registry::new(operations.into_iter().map(|operation| Arc::new(operation) as Arc<dyn Operation>))
 }

@@ -43,6 +43,8 @@ pub struct CollectedResponses {
     /// Responses of evaluation 0, the defaults. Empty if the defaults are not run.
     pub defaults: Vec<RunResponse>,
     tiles: usize,
+    /// Weights of tiles in means. Empty if all are equal.
+    weights: Vec<f64>,
     /// Excludes runs whose mask and reference are both empty from means over tiles.
     leaves_out_both_empty: bool,
 }
@@ -88,7 +90,8 @@ impl CollectedResponses {
         let of = |evaluation: usize| (0..tiles).map(move |tile| run(evaluation, tile));
         let defaults = if prepared.defaults_run() { of(0).collect() } else { Vec::new() };
         let runs = (1..=prepared.design.evaluations.len()).flat_map(of).collect();
-        Self { runs, defaults, tiles, leaves_out_both_empty: study.both_empty == BothEmpty::LeaveOut }
+        let leaves_out_both_empty = study.both_empty == BothEmpty::LeaveOut;
+        Self { runs, defaults, tiles, weights: study.tile_weights.clone(), leaves_out_both_empty }
     }
 
     /// Returns the number of runs without a response.
@@ -133,10 +136,14 @@ impl CollectedResponses {
         over_tiles: Aggregate,
     ) -> Option<f64> {
         let live = || runs.iter().filter(|run| !dead.contains(&run.tile));
-        let mut values: Vec<f64> =
-            live().map(|run| run.result.as_ref().ok().map(|values| values[metric])).collect::<Option<_>>()?;
+        // Values and weights.
+        let value = |run: &RunResponse| {
+            let weight = self.weights.get(run.tile).copied().unwrap_or(1.0);
+            run.result.as_ref().ok().map(|values| (values[metric], weight))
+        };
+        let mut values: Vec<(f64, f64)> = live().map(value).collect::<Option<_>>()?;
         if self.leaves_out_both_empty && over_tiles == Aggregate::Mean {
-            let counting: Vec<f64> = values
+            let counting: Vec<(f64, f64)> = values
                 .iter()
                 .zip(live())
                 .filter(|(_, run)| !run.is_both_empty(metric))
@@ -147,14 +154,7 @@ impl CollectedResponses {
                 values = counting;
             }
         }
-        if values.is_empty() {
-            return None;
-        }
-        let sum: f64 = values.iter().sum();
-        Some(match over_tiles {
-            Aggregate::Mean => sum / values.len() as f64,
-            Aggregate::Sum => sum,
-        })
+        aggregate(&values, over_tiles)
     }
 
     /// Returns the failed evaluations and their effect on the indices. `None` without failures. Checks the
@@ -242,6 +242,21 @@ impl CollectedResponses {
             Err(error) => Err(Defect::new(error)),
         }
     }
+}
+
+/// Aggregates values with weights over tiles. Weights apply to means. If all of them are 0, they are equal. `None` without
+/// values.
+fn aggregate(values: &[(f64, f64)], over_tiles: Aggregate) -> Option<f64> {
+    if values.is_empty() {
+        return None;
+    }
+    let plain: f64 = values.iter().map(|(value, _)| value).sum();
+    let weights: f64 = values.iter().map(|(_, weight)| weight).sum();
+    Some(match over_tiles {
+        Aggregate::Sum => plain,
+        Aggregate::Mean if weights == 0.0 => plain / values.len() as f64,
+        Aggregate::Mean => values.iter().map(|(value, weight)| value * weight).sum::<f64>() / weights,
+    })
 }
 
 /// Returns the result of an analysis of a single response.
