@@ -246,7 +246,7 @@ impl CollectedResponses {
 
 /// Aggregates values with weights over tiles. Weights apply to means. If all of them are 0, they are equal. `None` without
 /// values.
-fn aggregate(values: &[(f64, f64)], over_tiles: Aggregate) -> Option<f64> {
+pub fn aggregate(values: &[(f64, f64)], over_tiles: Aggregate) -> Option<f64> {
     if values.is_empty() {
         return None;
     }
@@ -380,4 +380,19 @@ pub fn json(analyses: &[Analysis]) -> Result<serde_json::Value, Defect> {
         first["additional_responses"] = others.into();
     }
     Ok(first)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn means_are_weighted_and_sums_are_not() {
+        let values = [(1.0, 3.0), (0.0, 1.0), (0.5, 0.0)];
+        assert_eq!(aggregate(&values, Aggregate::Mean), Some(0.75));
+        assert_eq!(aggregate(&values, Aggregate::Sum), Some(1.5));
+        // Without any weight, all tiles count.
+        assert_eq!(aggregate(&[(1.0, 0.0), (0.0, 0.0)], Aggregate::Mean), Some(0.5));
+        assert_eq!(aggregate(&[], Aggregate::Mean), None);
+    }
 }
