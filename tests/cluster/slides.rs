@@ -60,10 +60,10 @@ fn annotated_study() -> Study {
     };
     let mut features: Vec<String> = (0..200).map(nucleus).collect();
     features.push(square([0, 0, 192, 150], "ROI"));
-    study.write("truth/t.geojson", format!("[{}]", features.join(",")));
+    study.write("tiles/t.geojson", format!("[{}]", features.join(",")));
     let slides =
         "slides = [\"tiles/t.svs\"]\nmagnification = 20\ntile = 64\nhalo = 16\nskip_background = false";
-    let reference = "\"truth\"\n[input.annotations]\nclasses = [\"Nucleus\"]\nregions = [\"ROI\"]";
+    let reference = "\"tiles\"\n[input.annotations]\nclasses = [\"Nucleus\"]\nregions = [\"ROI\"]";
     let metrics = ("\"dice\"", "[\"dice\", \"object-dice\"]\nweights = \"annotated\"");
     study.edit(&[("tiles = [\"tiles/*.png\"]", slides), ("\"defaults\"", reference), metrics]);
     study

@@ -130,16 +130,14 @@ fn tiles_of_a_slide_have_its_annotations() {
         ReferenceSource::Masks(masks) => folder.names(masks),
         ReferenceSource::Defaults => panic!("a folder was given"),
     };
-    assert_eq!(masks(&study), ["a.geojson", "b.geojson.gz"]);
+    assert_eq!(masks(&study), ["DIR/truth/a.geojson", "DIR/truth/b.geojson.gz"]);
     let files = &study.slides.as_ref().expect("slides").files;
     let tiles = [&files[0], &files[0], &files[1], &files[1]].map(Clone::clone).to_vec();
     study.cut(tiles);
-    assert_eq!(masks(&study), ["a.geojson", "a.geojson", "b.geojson.gz", "b.geojson.gz"]);
+    let [a, b] = ["DIR/truth/a.geojson", "DIR/truth/b.geojson.gz"];
+    assert_eq!(masks(&study), [a, a, b, b]);
     study.keep_tiles(&[true, false, false, true]);
-    assert_eq!(
-        (masks(&study), study.tiles.len()),
-        (vec!["a.geojson".to_owned(), "b.geojson.gz".to_owned()], 2)
-    );
+    assert_eq!((masks(&study), study.tiles.len()), (vec![a.to_owned(), b.to_owned()], 2));
     // An image is no reference of a slide.
     let folder = Folder::with(&["slides/a.svs", "truth/a_labels.png", "truth/a.png"]);
     let error = folder.example(&[slides, (DEFAULTS, "reference = \"truth\"")]).expect_err("no annotations");
