@@ -104,12 +104,13 @@ fn invalid_slide_lists_are_refused() {
 }
 
 #[test]
-fn slide_study_needs_core_metrics_and_no_reference_files() {
+fn slide_study_needs_core_metrics_and_annotations_as_reference() {
     let study = of_slide();
     let slides = ("tiles = [\"tiles/*.png\"]", "slides = [\"slides/*.svs\"]");
     study.edit(&[slides, ("\"defaults\"", "\"tiles\"")]);
     let plan = ["plan", "study.toml"];
-    let expected = "study.toml: input.reference: \"tiles\" is not allowed; allowed: \"defaults\" for slides";
+    let expected =
+        "study.toml: input.reference: tiles has none of a.geojson and a.geojson.gz for slides/a.svs";
     refused(study.folder(), &plan, expected);
     study.edit(&[
         slides,

@@ -47,7 +47,7 @@ fn invalid_study_fields_are_refused() {
         "input.normalize: 1 has the wrong type; allowed: true or false",
     );
     let input = "input.normalized: unknown; known are tiles, slides, magnification, tile, halo, skip_background, tissue, \
-                 reference, annotations_outside, normalize";
+                 reference, annotations_outside, annotations, normalize";
     edited("normalize = true", "normalized = true", input);
     edited(
         "[response]\n",
@@ -249,7 +249,10 @@ fn invalid_references_are_refused() {
         )
     };
     for (features, beginning) in [
-        (feature("Polygon", 5) + "," + &feature("Point", 5), "masks/tissue_02.geojson: features[1].geometry"),
+        (
+            feature("Polygon", 5) + "," + &feature("Circle", 5),
+            "masks/tissue_02.geojson: features[1].geometry",
+        ),
         (
             feature("Polygon", 80),
             "masks/tissue_02.geojson: none of its 1 features covers a pixel of the tile of 64 x 64 px; ",

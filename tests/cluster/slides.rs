@@ -43,6 +43,47 @@ fn multi_file_slides_are_read_locally_and_after_transfer() {
     cluster.nothing_is_left();
 }
 
+/// Nine tiles of a slide with annotations. The upper two rows count, and a part of the third.
+fn annotated_study() -> Study {
+    let study = cluster::study(2, 192);
+    let tissue = image::open(study.path("tiles/tissue_01.png")).expect("a tile").into_rgb8();
+    write_image(&study.path("tiles/t.svs"), tissue.as_raw(), 192, AT_20);
+    let square = |[left, top, right, bottom]: [u32; 4], class: &str| {
+        format!(
+            r#"{{"type": "Feature", "properties": {{"classification": {{"name": "{class}"}}}}, "geometry": {{"type": "Polygon",
+                "coordinates": [[[{left}, {top}], [{right}, {top}], [{right}, {bottom}], [{left}, {bottom}]]]}}}}"#
+        )
+    };
+    let nucleus = |number: u32| {
+        let (x, y) = (11 * (number % 17), 11 * (number / 17));
+        square([x, y, x + 8, y + 8], "Nucleus")
+    };
+    let mut features: Vec<String> = (0..200).map(nucleus).collect();
+    features.push(square([0, 0, 192, 150], "ROI"));
+    study.write("tiles/t.geojson", format!("[{}]", features.join(",")));
+    let slides =
+        "slides = [\"tiles/t.svs\"]\nmagnification = 20\ntile = 64\nhalo = 16\nskip_background = false";
+    let reference = "\"tiles\"\n[input.annotations]\nclasses = [\"Nucleus\"]\nregions = [\"ROI\"]";
+    let metrics = ("\"dice\"", "[\"dice\", \"object-dice\"]\nweights = \"annotated\"");
+    study.edit(&[("tiles = [\"tiles/*.png\"]", slides), ("\"defaults\"", reference), metrics]);
+    study
+}
+
+#[test]
+fn annotations_of_slides_are_read_locally_and_after_transfer() {
+    let study = annotated_study();
+    let expected = expected(&study);
+    assert!(expected.contains(",t/128_64,") && expected.contains(",t/0_128,"), "{expected}");
+    let cluster = Cluster::of(&study, 2);
+    assert_eq!(cluster.submit_and_wait(&[]), expected);
+    let Some(id) = cluster.submit_from_elsewhere() else {
+        let test = "annotations_of_slides_are_read_locally_and_after_transfer";
+        return skipped(test, "the system does not let us mount");
+    };
+    assert_eq!(cluster.completed(&id), expected);
+    cluster.nothing_is_left();
+}
+
 /// Change of a file.
 type Spoil = fn(&Path);
 

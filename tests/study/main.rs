@@ -34,6 +34,7 @@ mod reuse;
 #[expect(clippy::unwrap_used, reason = "it is part of tests of several packages")]
 #[path = "../../crates/objects/tests/laws/serving.rs"]
 mod serving;
+mod slide_annotations;
 mod slides;
 #[path = "../support/study.rs"]
 mod study;

@@ -294,7 +294,7 @@ impl Submission {
             let mut inputs: Vec<_> =
                 workflow.inputs.iter().map(|input| of(&input.region, tile, part)).collect();
             if let Some(mask) = self.inputs.get(count + number) {
-                inputs.extend(elements.iter().map(|element| of(&format!("reference {element}"), mask, None)));
+                inputs.extend(elements.iter().map(|element| of(&format!("reference {element}"), mask, part)));
             }
             PlanTile { pixels: self.pixels[number], inputs }
         };

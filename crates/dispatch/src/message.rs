@@ -10,7 +10,7 @@ use crate::plan::{OutputPlan, ReuseScope};
 use crate::{BucketId, InstanceId, LeaseId, PlanId, WorkerId};
 pub use code::{CodePackage, ExternalOperation};
 use pleach_regions::{ElementType, RegionKey, Table};
-use pleach_workflow::{Durability, SlideTile, Stage, Value};
+use pleach_workflow::{AnnotationPart, AnnotationRules, Durability, SlideTile, Stage, Value};
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
 use std::path::Path;
@@ -369,10 +369,12 @@ pub struct InputFile {
     pub key: RegionKey,
     /// The file.
     pub file: FileContent,
-    /// For a reference: its element type and the tile's file.
+    /// For a reference: its element type and the tile's file or slide.
     pub reference: Option<(ElementType, FileContent)>,
-    /// For a slide: the part to read, which is the pixels of the tile, or its core as a table.
+    /// For a slide: the part to read, which is the pixels of the tile, its core as a table, or the reference in it.
     pub slide: Option<(ElementType, SlideTile)>,
+    /// For a reference with annotations that are selected: the selection, and what to read.
+    pub annotations: Option<(AnnotationRules, AnnotationPart)>,
 }
 
 /// Input file: path on the submitting host, content digest, length.

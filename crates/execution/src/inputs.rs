@@ -15,7 +15,8 @@ use pleach_regions::{DataRegion, ElementType, RegionIdentity, RegionKey};
 use pleach_results::cache_walk;
 use pleach_study::PreparedStudy;
 use pleach_study::file_digest::digest;
-use pleach_workflow::ReferenceSource;
+use pleach_study::references::ReferenceFile;
+use pleach_workflow::{AnnotationPart, AnnotationRules, ReferenceSource, SlideTile};
 use slide::{Core, SlideFile, Window};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -31,24 +32,35 @@ struct File {
 
 enum ReadAs {
     Tile,
-    /// Reference in the size of a tile.
-    Reference {
-        tile: PathBuf,
-        element: ElementType,
-    },
+    Reference(Reference),
+}
+
+/// Reference of a tile, and what to read of it.
+struct Reference {
+    /// The tile's file, or the slide.
+    tile: PathBuf,
+    slide: Option<SlideTile>,
+    element: ElementType,
+    rules: AnnotationRules,
+    part: AnnotationPart,
 }
 
 impl Source for File {
     fn load(&self) -> Result<DataRegion, TaskFailure> {
-        let read = match &self.read_as {
-            ReadAs::Tile => image_io::read_bgr(&self.path),
-            ReadAs::Reference { tile, element } => {
-                image_io::probe(tile).and_then(|size| image_io::read_reference(&self.path, size, *element))
+        let (region, is_verified) = match &self.read_as {
+            ReadAs::Tile => {
+                (image_io::read_bgr(&self.path).map_err(|error| failure(error.to_string()))?, false)
+            }
+            ReadAs::Reference(of) => {
+                let Reference { tile, slide, element, rules, part } = of;
+                let (path, digest, slide) = (&self.path, self.digest, slide.as_ref());
+                let read = ReferenceFile { path, digest, tile, slide, rules }.read(*part, *element);
+                // The annotations of a slide are in memory, under their digest.
+                (read.map_err(|error| failure(error.to_string()))?, slide.is_some())
             }
         };
-        let region = read.map_err(|error| failure(error.to_string()))?;
         // Check the digest after reading. It matched before, so the content read is the digested content.
-        if digest(&self.path) != self.digest {
+        if !is_verified && digest(&self.path) != self.digest {
             return Err(changed(&self.path));
         }
         Ok(region)
@@ -72,30 +84,36 @@ pub(crate) fn sources(prepared: &PreparedStudy) -> HashMap<RegionKey, Arc<dyn So
     let mut sources: HashMap<RegionKey, Arc<dyn Source>> = HashMap::new();
     let mut slides: HashMap<&Path, Arc<SlideFile>> = HashMap::new();
     for (number, (tile, facts)) in prepared.study.tiles.iter().zip(&prepared.tiles).enumerate() {
-        let images = prepared.study.workflow.inputs.len();
-        if let Some(part) = &tile.slide {
-            let file =
-                slides.entry(&tile.path).or_insert_with(|| SlideFile::new(&tile.path, digests[number]));
-            for (&key, input) in facts.inputs.iter().zip(&prepared.study.workflow.inputs) {
-                let source: Arc<dyn Source> = match input.element {
-                    ElementType::Table => Arc::new(Core(part.clone())),
-                    _ => Arc::new(Window { file: Arc::clone(file), tile: part.clone() }),
-                };
-                sources.insert(key, source);
-            }
-            continue;
+        let images = &prepared.study.workflow.inputs;
+        let reference = |element, part| {
+            let ReferenceSource::Masks(masks) = &prepared.study.reference else { return None };
+            let (path, digest) = (masks[number].clone(), digests[prepared.tiles.len() + number]);
+            let (slide, rules) = (tile.slide.clone(), prepared.study.annotation_rules.clone());
+            let read_as =
+                ReadAs::Reference(Reference { tile: tile.path.clone(), slide, element, rules, part });
+            let source: Arc<dyn Source> = Arc::new(File { path, digest, read_as });
+            Some(source)
+        };
+        for (&key, input) in facts.inputs.iter().zip(images) {
+            let source: Option<Arc<dyn Source>> = match (&tile.slide, input.element) {
+                _ if input.is_counted() => reference(input.element, AnnotationPart::Counted),
+                (Some(part), ElementType::Table) => Some(Arc::new(Core(part.clone()))),
+                (Some(part), _) => {
+                    let new = || SlideFile::new(&tile.path, digests[number]);
+                    let file = Arc::clone(slides.entry(&tile.path).or_insert_with(new));
+                    Some(Arc::new(Window { file, tile: part.clone() }))
+                }
+                (None, _) => {
+                    let (path, digest) = (tile.path.clone(), digests[number]);
+                    Some(Arc::new(File { path, digest, read_as: ReadAs::Tile }))
+                }
+            };
+            sources.extend(source.map(|source| (key, source)));
         }
-        for &key in &facts.inputs[..images] {
-            let (path, digest) = (tile.path.clone(), digests[number]);
-            sources.insert(key, Arc::new(File { path, digest, read_as: ReadAs::Tile }));
-        }
-        if let ReferenceSource::Masks(masks) = &prepared.study.reference {
-            for (&key, &element) in facts.inputs[images..].iter().zip(&elements) {
-                let (path, digest) = (masks[number].clone(), digests[prepared.tiles.len() + number]);
-                let read_as = ReadAs::Reference { tile: tile.path.clone(), element };
-                sources.insert(key, Arc::new(File { path, digest, read_as }));
-            }
-        }
+        let references = facts.inputs[images.len()..].iter().zip(&elements);
+        sources.extend(references.filter_map(|(&key, &element)| {
+            reference(element, AnnotationPart::Objects).map(|source| (key, source))
+        }));
     }
     sources
 }
@@ -152,14 +170,28 @@ impl Source for WorkersFile {
             return Core(tile.clone()).load();
         }
         let path = self.local(&self.input.file)?;
-        if let Some((_, tile)) = &self.input.slide {
+        if let (Some((_, tile)), None) = (&self.input.slide, &self.input.reference) {
             let pixels = slide::pixels(&path, tile)?;
             // Check after reading, as for other files. A file with unchanged metadata is not digested again.
             return self.local(&self.input.file).map(|_| pixels);
         }
         let read_as = match &self.input.reference {
             None => ReadAs::Tile,
-            Some((element, tile)) => ReadAs::Reference { tile: self.local(tile)?, element: *element },
+            Some((element, tile)) => {
+                let (rules, part) = self
+                    .input
+                    .annotations
+                    .clone()
+                    .unwrap_or((AnnotationRules::default(), AnnotationPart::Objects));
+                let slide = self.input.slide.as_ref().map(|(_, part)| part.clone());
+                ReadAs::Reference(Reference {
+                    tile: self.local(tile)?,
+                    slide,
+                    element: *element,
+                    rules,
+                    part,
+                })
+            }
         };
         let loaded = File { path, digest: Some(self.input.file.digest), read_as }.load();
         if loaded.is_err() {

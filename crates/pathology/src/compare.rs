@@ -1,13 +1,15 @@
 //! Comparison of a mask with its reference, over pixels and over objects.
 //!
 //! [`crate::objects`] defines objects, pairs and their metrics. Windows with a halo use the operations of
-//! `compare/core.rs` instead.
+//! `compare/core.rs` instead, and studies with regions of interest those of `compare/counted.rs`.
 
 mod core;
+mod counted;
 
 pub(crate) use core::{CORE_MASKS, OWNED_OBJECTS};
+pub(crate) use counted::{COUNTED_MASKS, COUNTED_OBJECTS};
 
-use crate::objects;
+use crate::objects::{self, OwnedComparison};
 use crate::typed_operation::{Arguments, Inputs, TypedOperation, port};
 use pleach_regions::{DataRegion, ElementType, Table};
 use pleach_workflow::OperationError;
@@ -52,6 +54,20 @@ fn nuclei(inputs: &Inputs<'_>, _: &Arguments<'_>) -> Result<Vec<DataRegion>, Ope
         compared.mean_area(),
     ];
     Ok(object_metrics(metrics, compared.objects + compared.reference_objects == 0))
+}
+
+/// Builds the table of metrics of a tile's objects.
+#[expect(clippy::cast_precision_loss, reason = "far fewer objects than 2^53")]
+fn owned_metrics(compared: &OwnedComparison) -> Vec<DataRegion> {
+    let metrics = [
+        compared.dice(),
+        compared.jaccard(),
+        compared.pair_dice(),
+        compared.recall(),
+        compared.objects as f64,
+        compared.mean_area(),
+    ];
+    object_metrics(metrics, compared.objects + compared.reference_objects == 0)
 }
 
 /// Builds the table of object metrics. `both_empty` marks that neither side has objects.

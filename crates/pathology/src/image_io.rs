@@ -7,6 +7,7 @@
 //! Headers are validated before decoding, so that no file costs more memory than the pixels it can hold.
 //! `tests/hostile_images` defines and checks the memory limits.
 
+mod annotation_set;
 mod encode;
 mod geojson;
 mod jpeg;
@@ -16,10 +17,13 @@ mod reference;
 mod tiff;
 mod write;
 
+pub use annotation_set::{AnnotationSet, MAX_POSITION_PX};
 pub use encode::{is_image, jpeg_bytes, png_bytes, tiff_bytes};
-pub use geojson::{MAX_GEOJSON_BYTES, MAX_POSITION_PX, read_polygons};
+pub use geojson::{
+    MAX_GEOJSON_BYTES, MAX_SLIDE_GEOJSON_BYTES, is_annotations, read_annotations, read_polygons,
+};
 pub use read::{TileInfo, probe, read_bgr, read_labels, read_mask};
-pub use reference::{check_reference, read_reference};
+pub use reference::{check_annotations, check_reference, counted_mask, objects_of_view, read_reference};
 pub use write::{write_bgr, write_gray, write_labels, write_mask};
 
 use std::io;
@@ -130,16 +134,16 @@ pub enum ImageFileError {
         /// The tile's size.
         wanted: TileInfo,
     },
-    /// The GeoJSON file is larger than [`MAX_GEOJSON_BYTES`].
-    #[error("{}: {found_bytes} bytes of GeoJSON are too many; {} MiB are allowed", path.display(), MAX_GEOJSON_BYTES >> 20)]
+    /// The GeoJSON file is larger than [`MAX_GEOJSON_BYTES`], or that of a slide than [`MAX_SLIDE_GEOJSON_BYTES`].
+    #[error("{}: too much GeoJSON; {} MiB of text are allowed", path.display(), max_bytes >> 20)]
     GeoJsonTooLarge {
         /// The file.
         path: PathBuf,
-        /// Size of the file, bytes.
-        found_bytes: u64,
+        /// Maximum length of the text, bytes.
+        max_bytes: u64,
     },
     /// The file is not valid JSON or not a collection of polygons.
-    #[error("{}: {place}{cause}; a GeoJSON FeatureCollection of Polygon and MultiPolygon is allowed", path.display())]
+    #[error("{}: {place}{cause}; GeoJSON with features of type Polygon or MultiPolygon is allowed", path.display())]
     NotGeoJson {
         /// The file.
         path: PathBuf,
@@ -158,8 +162,16 @@ pub enum ImageFileError {
         /// Number of positions that differ from their predecessor.
         positions: usize,
     },
+    /// The file has more positions than 2^32.
+    #[error("{}: features[{feature}]: more than 4,294,967,295 positions; fewer are allowed", path.display())]
+    ManyPositions {
+        /// The file.
+        path: PathBuf,
+        /// Index of the feature, from 0.
+        feature: usize,
+    },
     /// A position is farther from the tile than [`MAX_POSITION_PX`].
-    #[error("{}: features[{feature}]: position {value} is beyond {MAX_POSITION_PX} px; positions are pixels from the tile's top left corner", path.display())]
+    #[error("{}: features[{feature}]: position {value} is beyond {MAX_POSITION_PX} px; positions are pixels from the top left corner of the tile or slide", path.display())]
     FarPosition {
         /// The file.
         path: PathBuf,
@@ -168,13 +180,18 @@ pub enum ImageFileError {
         /// The coordinate, pixels.
         value: f64,
     },
-    /// All features are outside the tile.
-    #[error("{}: none of its {features} features covers a pixel of the tile of {width_px} x {height_px} px; positions are pixels from the tile's top left corner", path.display())]
+    /// All features are outside the tile or slide.
+    #[error(
+        "{}: none of its {features} features covers a pixel of the {of} of {width_px} x {height_px} px; positions are pixels from the {of}'s top left corner{}",
+        path.display(), if *of == "tile" { "" } else { " at full resolution, not micrometers" }
+    )]
     NothingInside {
         /// The file.
         path: PathBuf,
         /// Number of features.
         features: usize,
+        /// `tile` or `slide`.
+        of: &'static str,
         /// Width of the tile, pixels.
         width_px: u32,
         /// Height of the tile, pixels.

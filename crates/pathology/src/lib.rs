@@ -53,8 +53,9 @@ pub const NUCLEI_FEATURES_DESCRIPTORS: [(&str, &str); 7] = [
 ];
 
 /// Returns every operation of this crate: `nuclei.normalize`, the seven tasks `nuclei.*`, the six tasks `levelset.*`, `compare.masks`
-/// and `compare.objects`, the operations `features.*`, and the variants of `compare.masks`, `compare.objects` and
-/// `features.summary` for windows with a halo.
+/// and `compare.objects`, the operations `features.*`, and variants of comparisons and summaries for windows with a halo
+/// (`compare.core-masks`, `compare.owned-objects`, `features.core-summary`) and for regions of interest (`compare.counted-masks`,
+/// `compare.counted-objects`).
 #[must_use]
 pub fn registry() -> Registry {
     let operations = [
@@ -89,6 +90,8 @@ pub fn registry() -> Registry {
         features::COLLECT,
         features::SUMMARY,
         features::CORE_SUMMARY,
+        compare::COUNTED_MASKS,
+        compare::COUNTED_OBJECTS,
     ];
     Registry::new(operations.into_iter().map(|operation| Arc::new(operation) as Arc<dyn Operation>))
 }

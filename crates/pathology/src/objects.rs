@@ -12,18 +12,19 @@
 //! R-trees of bounding boxes give the candidate pairs, so that not every two objects are compared. [`PixelObjects`] and
 //! [`PolygonObjects`] provide the objects. This module does not decide which pair is a correct detection.
 
+mod outlines;
 mod owned;
 mod pairs;
 mod pixels;
 mod polygons;
 mod rasterize;
 
-pub use owned::{OwnedComparison, compare_owned};
+pub use outlines::Outlines;
+pub use owned::{OwnedComparison, compare_counted, compare_owned};
 pub use pairs::BoundingBox;
 pub use pixels::{OBJECT_CONNECTIVITY, PixelObjects};
 pub use polygons::{Polygon, PolygonObjects};
-pub(crate) use rasterize::covers_a_pixel;
-pub use rasterize::rasterize;
+pub use rasterize::{View, rasterize};
 
 /// A set of objects of one kind, numbered from 0.
 pub trait ObjectSet {

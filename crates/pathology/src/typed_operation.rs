@@ -50,7 +50,8 @@ pub(crate) struct TypedOperation {
     pub(crate) bytes_a_pixel: f64,
     /// Outputs and scratch whose size does not depend on the image.
     pub(crate) fixed_bytes: u64,
-    /// The variant of this operation that measures within the core of a window.
+    /// The variant of this operation that measures within the core of a window. The variant of a variant measures within
+    /// regions of interest: on the pixels of a mask.
     pub(crate) within_core: Option<&'static TypedOperation>,
     pub(crate) run: fn(&Inputs<'_>, &Arguments<'_>) -> Result<Vec<DataRegion>, OperationError>,
 }
@@ -78,6 +79,10 @@ impl Operation for TypedOperation {
 
     fn within_core(&self) -> Option<(&'static str, u32)> {
         self.within_core.map(|within| (within.name, within.version))
+    }
+
+    fn within_regions(&self) -> Option<(&'static str, u32)> {
+        self.within_core.and_then(Operation::within_core)
     }
 
     #[expect(clippy::cast_precision_loss, reason = "an estimate")]

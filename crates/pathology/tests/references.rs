@@ -4,10 +4,11 @@
 
 use image::{DynamicImage, ImageBuffer, ImageFormat, Luma, Rgb, Rgb32FImage};
 use pleach_pathology::image_io::{
-    MAX_GEOJSON_BYTES, TileInfo, check_reference, read_labels, read_polygons, read_reference, write_labels,
+    ImageFileError, MAX_GEOJSON_BYTES, TileInfo, read_labels, read_polygons, write_labels,
 };
 use pleach_pathology::objects::PixelObjects;
 use pleach_regions::{DataRegion, ElementType};
+use pleach_workflow::{AnnotationRules, Annotations};
 use std::fs;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
@@ -82,6 +83,16 @@ fn non_label_images_are_refused() {
     );
     fs::write(&deep, "Dear diary").unwrap();
     assert_eq!(said(&deep), "FILE: unknown image format; PNG, JPEG and TIFF are allowed");
+}
+
+/// Checks a reference whose annotations are all objects.
+fn check_reference(path: &Path, tile: &Path, size: TileInfo) -> Result<Option<Annotations>, ImageFileError> {
+    let found = pleach_pathology::image_io::check_reference(path, tile, size, &AnnotationRules::default())?;
+    Ok(found.map(|(_, annotations)| annotations))
+}
+
+fn read_reference(path: &Path, size: TileInfo, wanted: ElementType) -> Result<DataRegion, ImageFileError> {
+    pleach_pathology::image_io::read_reference(path, size, wanted, &AnnotationRules::default())
 }
 
 const SIZE: TileInfo = TileInfo { width_px: 8, height_px: 6 };
@@ -188,16 +199,16 @@ fn files_without_polygons_are_refused() {
         assert_eq!(error.lines().count(), 1);
         error.replace(&path.display().to_string(), "FILE")
     };
-    let wanted = "; a GeoJSON FeatureCollection of Polygon and MultiPolygon is allowed";
+    let wanted = "; GeoJSON with features of type Polygon or MultiPolygon is allowed";
     let of_features = |features: &str| said(&geojson(&folder, features));
     let good = feature("Polygon", SQUARE);
 
-    let point = of_features(&[good.as_str(), &feature("Point", "[1, 1]")].join(","));
+    let circle = of_features(&[good.as_str(), &feature("Circle", "[1, 1]")].join(","));
     assert!(
-        point.starts_with("FILE: features[1].geometry.type: unknown variant `Point`, expected "),
-        "{point}"
+        circle.starts_with("FILE: features[1].geometry.type: unknown variant `Circle`, expected "),
+        "{circle}"
     );
-    assert!(point.ends_with(wanted), "{point}");
+    assert!(circle.ends_with(wanted), "{circle}");
     for (coordinates, what) in [
         ("[[[1, 1], [2], [3, 3]]]", "invalid length 1, expected a position: a list of two numbers"),
         ("[[[1, 1], [2, \"x\"], [3, 3]]]", "invalid type: string \"x\", expected f64"),
@@ -215,8 +226,11 @@ fn files_without_polygons_are_refused() {
     for (text, what) in [
         ("", "FILE: EOF while parsing a value"),
         ("Dear diary", "FILE: expected value"),
-        (good.as_str(), "FILE: type: unknown variant `Feature`, expected `FeatureCollection`"),
-        ("[]", "FILE: "),
+        ("7", "FILE: invalid type: integer `7`, expected a GeoJSON object or a list of features"),
+        ("{}", "FILE: missing field `type`"),
+        (r#"{"type": "FeatureCollection"}"#, "FILE: missing field `features`"),
+        (r#"{"type": "Feature"}"#, "FILE: missing field `geometry`"),
+        (r#"[{"type": "FeatureCollection", "features": []}]"#, "FILE: [0]: a FeatureCollection in a list"),
         (r#"{"type": "FeatureCollection", "features": []} x"#, "FILE: trailing characters"),
         (r#"{"type": "FeatureCollection", "features": [{"#, "FILE: features[0]"),
     ] {
@@ -231,8 +245,8 @@ fn files_without_polygons_are_refused() {
     );
     assert_eq!(
         of_features(&feature("Polygon", "[[[1, 1], [2, -1e8], [3, 3]]]")),
-        "FILE: features[0]: position -100000000 is beyond 10000000 px; positions are pixels from the tile's top left \
-         corner"
+        "FILE: features[0]: position -100000000 is beyond 10000000 px; positions are pixels from the top left corner \
+         of the tile or slide"
     );
     assert_eq!(
         of_features(&feature("Polygon", "[[[100, 1], [200, 1], [200, 3]]]")),
@@ -244,7 +258,7 @@ fn files_without_polygons_are_refused() {
     // Sparse: no data is written or read.
     let large = fs::File::create(&path).unwrap();
     large.set_len(MAX_GEOJSON_BYTES + 1).unwrap();
-    assert_eq!(said(&path), "FILE: 67108865 bytes of GeoJSON are too many; 64 MiB are allowed");
+    assert_eq!(said(&path), "FILE: too much GeoJSON; 64 MiB of text are allowed");
 }
 
 #[test]

@@ -25,6 +25,7 @@ use pleach_results::analysis::extremes::{Extremes, Role, Setting};
 use pleach_results::folder::{Folder, FolderError};
 use pleach_slides::SlideError;
 use pleach_study::PreparedStudy;
+use pleach_study::references::ReferenceError;
 use pleach_study::single_run::{self, ReplayError};
 use pleach_workflow::{Parameter, Value};
 use previews::Previews;
@@ -138,6 +139,8 @@ enum GalleryError {
     SizesDiffer,
     #[error(transparent)]
     Tile(#[from] ImageFileError),
+    #[error(transparent)]
+    Reference(#[from] ReferenceError),
     #[error(transparent)]
     Slide(#[from] SlideError),
     #[error(transparent)]

@@ -124,6 +124,17 @@ fn responses(run: &RunRecord) -> Vec<String> {
         let each: Vec<String> = each.collect();
         lines.extend(wrapped(&format!("{}: {}", shortened(&of.response, NAME_COLUMNS), each.join(", "))));
     }
+    if run.tiles_without_regions > 0 {
+        let tiles = run.tiles_without_regions + run.tiles.len();
+        let left_out = grouped(run.tiles_without_regions as u64);
+        lines.extend(wrapped(&format!(
+            "{left_out} of {tiles} tiles left out: no region of interest has a pixel in them"
+        )));
+    }
+    if let Some(weights) = &run.weights {
+        let area = if weights.by == "tissue" { "tissue" } else { "annotated area" };
+        lines.extend(wrapped(&format!("means over tiles weigh each tile by its {area}")));
+    }
     for empty in &run.both_empty {
         lines.extend(wrapped(&format!(
             "{}: mask and reference are both empty in {} of {} runs, on {}; they {}",

@@ -44,6 +44,8 @@ pub struct CollectedResponses {
     /// Responses of evaluation 0, the defaults. Empty if the defaults are not run.
     pub defaults: Vec<RunResponse>,
     tiles: usize,
+    /// Weights of tiles in means. Empty if all are equal.
+    weights: Vec<f64>,
     /// Excludes runs whose mask and reference are both empty from means over tiles.
     leaves_out_both_empty: bool,
 }
@@ -89,7 +91,8 @@ impl CollectedResponses {
         let of = |evaluation: usize| (0..tiles).map(move |tile| run(evaluation, tile));
         let defaults = if prepared.defaults_run() { of(0).collect() } else { Vec::new() };
         let runs = (1..=prepared.design.evaluations.len()).flat_map(of).collect();
-        Self { runs, defaults, tiles, leaves_out_both_empty: study.both_empty == BothEmpty::LeaveOut }
+        let leaves_out_both_empty = study.both_empty == BothEmpty::LeaveOut;
+        Self { runs, defaults, tiles, weights: study.tile_weights.clone(), leaves_out_both_empty }
     }
 
     /// Returns the number of runs without a response.
@@ -134,10 +137,14 @@ impl CollectedResponses {
         over_tiles: Aggregate,
     ) -> Option<f64> {
         let live = || runs.iter().filter(|run| !dead.contains(&run.tile));
-        let mut values: Vec<f64> =
-            live().map(|run| run.result.as_ref().ok().map(|values| values[metric])).collect::<Option<_>>()?;
+        // Values and weights.
+        let value = |run: &RunResponse| {
+            let weight = self.weights.get(run.tile).copied().unwrap_or(1.0);
+            run.result.as_ref().ok().map(|values| (values[metric], weight))
+        };
+        let mut values: Vec<(f64, f64)> = live().map(value).collect::<Option<_>>()?;
         if self.leaves_out_both_empty && over_tiles == Aggregate::Mean {
-            let counting: Vec<f64> = values
+            let counting: Vec<(f64, f64)> = values
                 .iter()
                 .zip(live())
                 .filter(|(_, run)| !run.is_both_empty(metric))
@@ -148,14 +155,7 @@ impl CollectedResponses {
                 values = counting;
             }
         }
-        if values.is_empty() {
-            return None;
-        }
-        let sum: f64 = values.iter().sum();
-        Some(match over_tiles {
-            Aggregate::Mean => sum / values.len() as f64,
-            Aggregate::Sum => sum,
-        })
+        aggregate(&values, over_tiles)
     }
 
     /// Returns the failed evaluations and their effect on the indices. `None` without failures. Checks the
@@ -243,6 +243,21 @@ impl CollectedResponses {
             Err(error) => Err(Defect::new(error)),
         }
     }
+}
+
+/// Aggregates values with weights over tiles. Weights apply to means. If all of them are 0, they are equal. `None` without
+/// values.
+pub fn aggregate(values: &[(f64, f64)], over_tiles: Aggregate) -> Option<f64> {
+    if values.is_empty() {
+        return None;
+    }
+    let plain: f64 = values.iter().map(|(value, _)| value).sum();
+    let weights: f64 = values.iter().map(|(_, weight)| weight).sum();
+    Some(match over_tiles {
+        Aggregate::Sum => plain,
+        Aggregate::Mean if weights == 0.0 => plain / values.len() as f64,
+        Aggregate::Mean => values.iter().map(|(value, weight)| value * weight).sum::<f64>() / weights,
+    })
 }
 
 /// Returns the result of an analysis of a single response.
@@ -366,4 +381,19 @@ pub fn json(analyses: &[Analysis]) -> Result<serde_json::Value, Defect> {
         first["additional_responses"] = others.into();
     }
     Ok(first)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn means_are_weighted_and_sums_are_not() {
+        let values = [(1.0, 3.0), (0.0, 1.0), (0.5, 0.0)];
+        assert_eq!(aggregate(&values, Aggregate::Mean), Some(0.75));
+        assert_eq!(aggregate(&values, Aggregate::Sum), Some(1.5));
+        // Without any weight, all tiles count.
+        assert_eq!(aggregate(&[(1.0, 0.0), (0.0, 0.0)], Aggregate::Mean), Some(0.5));
+        assert_eq!(aggregate(&[], Aggregate::Mean), None);
+    }
 }

@@ -14,7 +14,8 @@ use pleach_planner::memory_size::MemorySize;
 use pleach_regions::{DataRegion, Digest, ElementType, RegionIdentity, RegionKey, Table, TaskKey};
 use pleach_study::PreparedStudy;
 use pleach_workflow::{
-    Decision, InputOrigin, ReferenceSource, SlideTile, Stage, Task, TaskInput, Value, guard_value,
+    AnnotationPart, AnnotationRules, Decision, InputOrigin, ReferenceSource, SlideTile, Stage, Task,
+    TaskInput, Value, guard_value,
 };
 use std::collections::HashMap;
 use std::fs;
@@ -129,6 +130,8 @@ pub fn identities(prepared: &PreparedStudy) -> HashMap<RegionKey, RegionIdentity
         let Some(tile) = files[number] else { continue };
         for (&key, input) in facts.inputs.iter().zip(&study.workflow.inputs) {
             let identity = match &study.tiles[number].slide {
+                // See below.
+                _ if input.is_counted() => continue,
                 None => of_file("image", &[tile]),
                 Some(part) => of_slide(input.element, part, tile),
             };
@@ -137,9 +140,15 @@ pub fn identities(prepared: &PreparedStudy) -> HashMap<RegionKey, RegionIdentity
         if let ReferenceSource::Masks(_) = study.reference
             && let Some(mask) = files[prepared.tiles.len() + number]
         {
-            for (&input, element) in facts.inputs[images..].iter().zip(&elements) {
-                // The size of the tile matters because polygons are rasterized in it.
-                identities.insert(input, of_file(&format!("reference {element}"), &[mask, tile]));
+            let (part, rules) = (study.tiles[number].slide.as_ref(), &study.annotation_rules);
+            let counted = facts.inputs.iter().zip(&study.workflow.inputs).filter(|(_, of)| of.is_counted());
+            for (&key, input) in counted {
+                let rules = (rules, AnnotationPart::Counted);
+                identities.insert(key, of_reference(input.element, [mask, tile], part, Some(rules)));
+            }
+            let rules = (!rules.is_default()).then_some((rules, AnnotationPart::Objects));
+            for (&key, &element) in facts.inputs[images..].iter().zip(&elements) {
+                identities.insert(key, of_reference(element, [mask, tile], part, rules));
             }
         }
     }
@@ -151,12 +160,38 @@ pub fn identities(prepared: &PreparedStudy) -> HashMap<RegionKey, RegionIdentity
 pub fn identity_of_input(input: &InputFile) -> RegionIdentity {
     let digest = input.file.digest_of_all();
     match (&input.slide, &input.reference) {
-        (Some((element, part)), _) => of_slide(*element, part, digest),
-        (None, Some((element, tile))) => {
-            of_file(&format!("reference {element}"), &[digest, tile.digest_of_all()])
+        (part, Some((element, tile))) => {
+            let rules = input.annotations.as_ref().map(|(rules, part)| (rules, *part));
+            let part = part.as_ref().map(|(_, part)| part);
+            of_reference(*element, [digest, tile.digest_of_all()], part, rules)
         }
+        (Some((element, part)), None) => of_slide(*element, part, digest),
         (None, None) => of_file("image", &[digest]),
     }
+}
+
+/// Returns the identity of a reference: of the content of its file and of the tile or slide, whose size and resolution place
+/// its polygons, of the window, and of the selection of annotations.
+fn of_reference(
+    element: ElementType,
+    [mask, tile]: [[u8; 32]; 2],
+    part: Option<&SlideTile>,
+    rules: Option<(&AnnotationRules, AnnotationPart)>,
+) -> RegionIdentity {
+    let mut read_as = format!("reference {element}");
+    // Without annotations, earlier versions computed the same identities.
+    if let Some(part) = part {
+        let magnification = part.magnification.map_or_else(String::new, |at| at.get().to_string());
+        let numbers: Vec<String> = part.window.iter().map(u32::to_string).collect();
+        read_as += &format!(" of a slide at {magnification}: {}", numbers.join(" "));
+    }
+    if let Some((AnnotationRules { classes, regions }, counted)) = rules {
+        read_as += &format!(" {counted:?} {classes:?} {regions:?}");
+        if let (AnnotationPart::Counted, Some(part)) = (counted, part) {
+            read_as += &format!(" {:?}", part.core);
+        }
+    }
+    of_file(&read_as, &[mask, tile])
 }
 
 /// Returns the identity of the content of files read as `read_as`.

@@ -76,6 +76,12 @@ pub struct RunRecord {
     /// Positions of the annotations of each reference file in its tile. Empty without annotation files.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub annotations: Vec<AnnotatedTile>,
+    /// Number of tiles that are left out because they have no region of interest.
+    #[serde(skip_serializing_if = "is_none_left_out")]
+    pub tiles_without_regions: usize,
+    /// Weights of tiles in means over tiles. `None` if all tiles have the same weight.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub weights: Option<WeightRecord>,
     /// Runs whose mask and reference are both empty, by response. Empty without such runs.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub both_empty: Vec<BothEmptyRuns>,
@@ -105,6 +111,31 @@ pub struct AnnotatedTile {
     pub partly_outside: usize,
     /// Number of annotations within the tile that have no pixel of their own.
     pub unusable: usize,
+    /// Further counts. Those of 0 are left out.
+    #[serde(flatten)]
+    pub others: BTreeMap<&'static str, usize>,
+}
+
+/// Weights of tiles in means over tiles.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct WeightRecord {
+    /// Rule of the study file: `tissue` or `annotated`.
+    pub by: &'static str,
+    /// Weight of each tile in pixels, in the order of `tiles`.
+    pub pixels: Vec<f64>,
+}
+
+impl WeightRecord {
+    /// Returns the weights of a study. `None` if all tiles have the same weight.
+    pub fn of(study: &Study) -> Option<Self> {
+        let by = study.weights.name();
+        (!study.weights.are_equal()).then(|| Self { by, pixels: study.tile_weights.clone() })
+    }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_none_left_out(number: &usize) -> bool {
+    *number == 0
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
@@ -118,16 +149,40 @@ impl AnnotatedTile {
         let ReferenceSource::Masks(masks) = &study.reference else { return Vec::new() };
         let of = |found: &Annotations| {
             Some(Self {
-                tile: study.tiles.get(found.tile)?.name.clone(),
+                tile: image_name(study, found.tile)?,
                 reference: masks.get(found.tile)?.file_name()?.to_string_lossy().into_owned(),
                 annotations: found.objects,
                 outside: found.outside,
                 partly_outside: found.partly_outside,
                 unusable: found.unusable,
+                others: others(found),
             })
         };
         study.annotations.iter().filter_map(of).collect()
     }
+}
+
+/// Returns the name of a tile, or of the slide that it is part of.
+fn image_name(study: &Study, tile: usize) -> Option<String> {
+    let tile = study.tiles.get(tile)?;
+    let name = match &tile.slide {
+        Some(_) => tile.name.rsplit_once('/').map_or(&*tile.name, |(slide, _)| slide),
+        None => &tile.name,
+    };
+    Some(name.to_owned())
+}
+
+/// Returns the counts that most files have not.
+fn others(found: &Annotations) -> BTreeMap<&'static str, usize> {
+    let counts = [
+        ("other_classes", found.other_classes),
+        ("without_area", found.without_area),
+        ("regions", found.regions),
+        ("self_crossing", found.self_crossing),
+        ("stray_holes", found.stray_holes),
+        ("beyond_tiles", found.beyond_tiles),
+    ];
+    counts.into_iter().filter(|(_, count)| *count > 0).collect()
 }
 
 /// Growth of a sample until it converged or reached its maximum size.

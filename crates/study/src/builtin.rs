@@ -86,6 +86,13 @@ mod tests {
         let joined = whole.joining(&[0, 1], &registry).unwrap();
         let within = operations(&joined.within_cores(&registry).unwrap());
         assert!(expected.iter().all(|(_, core)| within.iter().any(|operation| operation == core)));
+        // Regions of interest have variants of their own, which read a mask.
+        let regions = whole.within_regions(&registry).unwrap();
+        assert!(regions.inputs.last().is_some_and(pleach_workflow::RegionDecl::is_counted));
+        let regions = operations(&regions);
+        let counted = ["compare.counted-masks", "compare.counted-objects"];
+        assert!(counted.iter().all(|name| regions.iter().any(|operation| operation == name)));
+        assert!(noop.within_regions(&registry).is_none());
     }
 
     #[test]

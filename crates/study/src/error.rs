@@ -1,6 +1,7 @@
 //! Errors of preparing a study. Each message is one line with the file, the field, the value and the allowed values.
 
 use crate::Defect;
+use crate::references::ReferenceError;
 use pleach_pathology::image_io::ImageFileError;
 use pleach_planner::PlanningError;
 use pleach_planner::memory_limit::InsufficientMemory;
@@ -13,6 +14,7 @@ use pleach_sensitivity::sampling::saltelli::SaltelliError;
 use pleach_sensitivity::table::TableError;
 use pleach_slides::SlideError;
 use pleach_workflow::{Accepts, StudyError, Value};
+use std::collections::BTreeMap;
 use std::io;
 use std::path::PathBuf;
 use thiserror::Error;
@@ -134,6 +136,12 @@ pub enum PrepareError {
     /// A reference cannot be read, or does not match its tile.
     #[error("{0}")]
     Reference(#[from] ImageFileError),
+    /// The annotations of a slide cannot be read.
+    #[error("{0}")]
+    SlideReference(#[from] ReferenceError),
+    /// Names of the study select no annotations.
+    #[error("{0}")]
+    Selection(#[from] SelectionError),
     /// A reference has too many annotations outside its tile.
     #[error("{0}")]
     Annotations(#[from] AnnotationsError),
@@ -241,7 +249,7 @@ impl SlideTilesProblem {
 /// A reference has too many annotations outside its tile.
 #[derive(Debug, Error)]
 #[error(
-    "{}: input.annotations_outside: {}: {outside} of {objects} annotations ({}) lie outside tile {}{}; up to {} of a file \
+    "{}: input.annotations_outside: {}: {outside} of {objects} annotations ({}) lie outside {of} {}{}; up to {} of a file \
      are allowed; annotations_outside = {allowing} in [input] allows these",
     file.display(), reference.display(), percent(*outside as f64 / (*objects).max(1) as f64), tile.display(),
     others_text(*others), percent(*allowed)
@@ -251,7 +259,9 @@ pub struct AnnotationsError {
     pub file: PathBuf,
     /// The first such reference.
     pub reference: PathBuf,
-    /// Its tile.
+    /// `tile` or `slide`.
+    pub of: &'static str,
+    /// Its tile or slide.
     pub tile: PathBuf,
     /// Its annotations outside the tile.
     pub outside: usize,
@@ -263,6 +273,57 @@ pub struct AnnotationsError {
     pub allowed: f64,
     /// Smallest share that allows all references of the study, from 0 to 1.
     pub allowing: f64,
+}
+
+/// The annotations of all files have none of a name.
+#[derive(Debug, Error)]
+pub enum SelectionError {
+    /// A class or region that no annotation has.
+    #[error(
+        "{}: input.annotations.{field}: no annotation has the {} \"{name}\"; the classes of all files are {}",
+        file.display(), if *field == "classes" { "class" } else { "class or name" }, classes_text(classes)
+    )]
+    NoSuchClass {
+        /// The study file.
+        file: PathBuf,
+        /// `classes` or `regions`.
+        field: &'static str,
+        /// The name.
+        name: String,
+        /// Number of annotations of each class. Those without a class have an empty name.
+        classes: BTreeMap<String, usize>,
+    },
+    /// No tile has a region of interest.
+    #[error(
+        "{}: input.annotations.regions: none of the {tiles} tiles has a pixel within {}",
+        file.display(), names.join(", ")
+    )]
+    NoRegions {
+        /// The study file.
+        file: PathBuf,
+        /// Number of tiles.
+        tiles: usize,
+        /// Names of the regions.
+        names: Vec<String>,
+    },
+}
+
+/// Maximum number of classes in a message.
+const MAX_CLASSES: usize = 20;
+
+fn classes_text(classes: &BTreeMap<String, usize>) -> String {
+    if classes.is_empty() {
+        return "none: no file has an annotation with an area".to_owned();
+    }
+    let text = |(name, count): (&String, &usize)| match name.as_str() {
+        "" => format!("no class ({count})"),
+        name => format!("\"{name}\" ({count})"),
+    };
+    let mut texts: Vec<String> = classes.iter().take(MAX_CLASSES).map(text).collect();
+    if classes.len() > MAX_CLASSES {
+        texts.push(format!("{} more", classes.len() - MAX_CLASSES));
+    }
+    texts.join(", ")
 }
 
 fn others_text(others: usize) -> String {

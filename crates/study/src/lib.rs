@@ -13,11 +13,14 @@ mod defect;
 mod error;
 pub mod file_digest;
 mod prepared;
+pub mod references;
 pub mod single_run;
 pub mod slides;
 
 pub use cause::{Cause, is_full};
 pub use defect::Defect;
-pub use error::{AnnotationsError, PrepareError, SamplingError, SlideTilesError, SlideTilesProblem};
+pub use error::{
+    AnnotationsError, PrepareError, SamplingError, SelectionError, SlideTilesError, SlideTilesProblem,
+};
 pub use prepared::annotations;
 pub use prepared::{PreparedStudy, SubmittedStudy};

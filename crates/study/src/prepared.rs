@@ -4,6 +4,7 @@
 
 pub mod annotations;
 mod digests;
+mod inspect;
 mod parts;
 mod room;
 
@@ -11,8 +12,7 @@ use crate::error::{AnnotationsError, PrepareError, SamplingError};
 use crate::{Defect, builtin, file_digest, slides};
 use digests::{digest_of, digests};
 use pleach_dispatch::cost_model::CostModel;
-use pleach_pathology::image_io;
-use pleach_planner::{PlanBuilder, PlanTile, PlanningInput, identity};
+use pleach_planner::{PlanBuilder, PlanTile, PlanningInput};
 use pleach_reuse::Merging;
 use pleach_sensitivity::fast::HARMONICS;
 use pleach_sensitivity::groups::Groups;
@@ -20,9 +20,7 @@ use pleach_sensitivity::sampling::points::Sequence;
 use pleach_sensitivity::sampling::{Design, Structure, fast, morris, saltelli};
 use pleach_sensitivity::table;
 use pleach_sensitivity::trajectory::Trajectories;
-use pleach_workflow::{
-    Annotations, Method, ReferenceSource, RegionDecl, Registry, Study, Value, Workflow, text,
-};
+use pleach_workflow::{Method, ReferenceSource, Registry, Study, TileWeights, Value, Workflow, text};
 use std::cell::OnceCell;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -99,8 +97,9 @@ impl PreparedStudy {
         let builtin = |name: &str| builtin::workflow(name, registry);
         let mut study = Study::load(file, registry, builtin, &builtin::BUILT_IN)?;
         if let Some(slides) = &study.slides {
-            let tiles = slides::cut(file, &study, slides)?;
+            let (tiles, weights) = slides::cut(file, &study, slides)?;
             study.cut(tiles);
+            study.tile_weights = weights;
         }
         let parts = [("phases", !study.phases.is_empty()), ("until", study.until.is_some())];
         if let (Some(table), Some((part, _))) = (table, parts.iter().find(|(_, there)| *there)) {
@@ -119,10 +118,14 @@ impl PreparedStudy {
             ) => file,
         };
         let parameter_sets = parameter_sets.to_owned();
-        let looked = look_at_tiles(file, &study)?;
-        let (tiles, unreadable) = (looked.tiles, looked.unreadable);
+        let looked = inspect::look_at_tiles(file, &study)?;
         study.annotations = looked.annotations;
         annotations::check(file, &study)?;
+        if study.weights == TileWeights::Annotated {
+            study.tile_weights = looked.counted_px;
+        }
+        let (mut tiles, unreadable) = (looked.tiles, looked.unreadable);
+        annotations::leave_out(&mut study, &mut tiles, &looked.is_kept);
         let digests = digests(&study, &design, &evaluations);
         let digest = digest_of(digests.iter().map(|(_, digest)| digest.as_bytes()));
         let file_digests = OnceCell::new();
@@ -392,66 +395,6 @@ fn design_of_rows(study: &Study, method: &Method, rows: Vec<Vec<Value>>) -> Desi
         design.structure = Structure::Trajectories(found);
     }
     design
-}
-
-/// Tiles as described by their headers.
-struct InspectedInputs {
-    tiles: Vec<PlanTile>,
-    unreadable: Vec<String>,
-    annotations: Vec<Annotations>,
-}
-
-/// Reads the size of every image from its header. Polygon files are read in full. Slides are not read again after they
-/// were cut into tiles. An unreadable tile counts as 1 pixel in the plan, because its runs end when they read it.
-///
-/// # Errors
-/// [`PrepareError`] if a slide is listed as a tile, if a reference does not match its tile, or if no tile is
-/// readable.
-fn look_at_tiles(study_file: &Path, study: &Study) -> Result<InspectedInputs, PrepareError> {
-    let (mut tiles, mut annotations) = (Vec::with_capacity(study.tiles.len()), Vec::new());
-    let mut unreadable = Vec::new();
-    let is_slide = |slide: &Path| {
-        Err(PrepareError::SlideAsTile { file: study_file.to_owned(), slide: slide.to_owned() })
-    };
-    for (number, file) in study.tiles.iter().enumerate() {
-        // Every workflow input is the tile itself, except the core of a slide's tile.
-        let key = |input: &RegionDecl| identity::of_tile(&input.region, &file.path, file.slide.as_ref());
-        let mut inputs: Vec<_> = study.workflow.inputs.iter().map(key).collect();
-        if let Some(part) = &file.slide {
-            tiles.push(PlanTile { pixels: part.pixels(), inputs });
-            continue;
-        }
-        let info = match image_io::probe(&file.path) {
-            Ok(info) if !slides::has_name_of_several_files(&file.path) => Some(info),
-            Ok(_) => return is_slide(&file.path),
-            Err(error) if slides::is_slide(&file.path, &error) => return is_slide(&file.path),
-            Err(error) => {
-                unreadable.push(error.to_string());
-                None
-            }
-        };
-        let pixels = info.map_or(1, |info| u64::from(info.width_px) * u64::from(info.height_px));
-        if let ReferenceSource::Masks(masks) = &study.reference {
-            let mask = &masks[number];
-            if let Some(info) = info {
-                let found = image_io::check_reference(mask, &file.path, info)?;
-                annotations.extend(found.map(|found| Annotations { tile: number, ..found }));
-            }
-            // A reference read as a mask and as a label map is two regions.
-            let read_as = study.workflow.reference_elements();
-            inputs.extend(
-                read_as.iter().map(|as_type| identity::of_file(&format!("reference {as_type}"), mask)),
-            );
-        }
-        tiles.push(PlanTile { pixels, inputs });
-    }
-    match unreadable.first() {
-        Some(first) if unreadable.len() == tiles.len() && tiles.len() > 1 => {
-            Err(PrepareError::UnreadableTiles { first: first.clone(), tiles: tiles.len() })
-        }
-        Some(first) if unreadable.len() == tiles.len() => Err(PrepareError::UnreadableTile(first.clone())),
-        _ => Ok(InspectedInputs { tiles, unreadable, annotations }),
-    }
 }
 
 /// Returns the image files of a study.

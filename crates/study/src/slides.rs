@@ -7,7 +7,7 @@ use crate::{SlideTilesError, SlideTilesProblem};
 use pleach_pathology::image_io::ImageFileError;
 use pleach_regions::{Partition, PartitionError, Raster, SpatialBounds};
 use pleach_slides::{Scale, Slide, SlideError, Tissue, files_of};
-use pleach_workflow::{Real, SlideTile, Slides, Study, StudyTile};
+use pleach_workflow::{Real, SlideTile, Slides, Study, StudyTile, TileWeights};
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
@@ -23,14 +23,20 @@ const MAX_TILES: u64 = 1 << 20;
 /// First bytes of slides in a single file: TIFF and BigTIFF of either byte order, and SQLite.
 const ONE_FILE: [&[u8]; 5] = [b"II\x2a\0", b"MM\0\x2a", b"II\x2b\0", b"MM\0\x2b", b"SQLite format 3\0"];
 
-/// Returns the tiles with enough tissue, slide by slide and row by row.
+/// Returns the tiles with enough tissue, slide by slide and row by row, and the tissue of each in pixels if the study weighs
+/// tiles by it.
 ///
 /// # Errors
 /// [`SlideTilesError`] if a slide cannot be read, does not have the magnification or yields too many
 /// tiles, or if no tile remains.
-pub(crate) fn cut(file: &Path, study: &Study, slides: &Slides) -> Result<Vec<StudyTile>, SlideTilesError> {
+pub(crate) fn cut(
+    file: &Path,
+    study: &Study,
+    slides: &Slides,
+) -> Result<(Vec<StudyTile>, Vec<f64>), SlideTilesError> {
     let fail = |problem| SlideTilesError { file: file.to_owned(), problem: Box::new(problem) };
-    let mut tiles = Vec::new();
+    let is_weighed = study.weights == TileWeights::Tissue;
+    let (mut tiles, mut weights) = (Vec::new(), Vec::new());
     for named in &slides.files {
         let is_known =
             is_in_several_files(&named.path).and_then(|several| Ok(several || is_one_file(&named.path)?));
@@ -47,14 +53,16 @@ pub(crate) fn cut(file: &Path, study: &Study, slides: &Slides) -> Result<Vec<Stu
             return Err(fail(SlideTilesProblem::TooManyTiles { given: slides.tile_px, max: MAX_TILES }));
         }
         let tissue = match slides.tissue {
-            None => None,
-            Some(rule) => {
+            None if !is_weighed => None,
+            rule => {
                 let overview = slide.overview(TISSUE_PX);
                 let overview = overview.map_err(|cause| match cause {
                     SlideError::NoOverview { .. } => fail(SlideTilesProblem::NoOverview(cause)),
                     _ => fail(SlideTilesProblem::Unreadable(cause)),
                 })?;
-                Some((rule.least.get(), Tissue::of(&overview, rule.saturation)))
+                let (least, saturation) =
+                    rule.map_or((0.0, None), |rule| (rule.least.get(), rule.saturation));
+                Some((least, Tissue::of(&overview, saturation)))
             }
         };
         // Store the slide's own magnification if the study names none, so that an omitted and an explicit
@@ -63,16 +71,18 @@ pub(crate) fn cut(file: &Path, study: &Study, slides: &Slides) -> Result<Vec<Stu
             slides.magnification.or_else(|| slide.magnification().and_then(|own| Real::try_from(own).ok()));
         for part in partition.tiles() {
             let (core, window) = (sides(&part.core), sides(&part.window));
-            let shows_tissue = tissue.as_ref().is_none_or(|(least, tissue)| {
+            let share = tissue.as_ref().map(|(least, tissue)| {
                 let share = |start: u32, length: u32, all: u32| {
                     [start, start + length].map(|edge| f64::from(edge) / f64::from(all))
                 };
                 let columns = share(core[0], core[2], scale.width_px);
                 let rows = share(core[1], core[3], scale.height_px);
-                // A minimum share of 0 accepts every tile.
-                tissue.share(columns, rows) >= *least
+                (tissue.share(columns, rows), *least)
             });
-            if shows_tissue {
+            // A minimum share of 0 accepts every tile.
+            if share.is_none_or(|(share, least)| share >= least) {
+                let tissue_px = share.map(|(share, _)| share * f64::from(core[2]) * f64::from(core[3]));
+                weights.extend(tissue_px.filter(|_| is_weighed));
                 tiles.push(StudyTile {
                     name: format!("{}/{}_{}", named.name, core[0], core[1]),
                     path: named.path.clone(),
@@ -85,7 +95,7 @@ pub(crate) fn cut(file: &Path, study: &Study, slides: &Slides) -> Result<Vec<Stu
         let study = study.name.clone();
         return Err(fail(SlideTilesProblem::NoTissue { slides: slides.files.len(), study }));
     }
-    Ok(tiles)
+    Ok((tiles, weights))
 }
 
 /// Partitions a slide into the tiles of a study.

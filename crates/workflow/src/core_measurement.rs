@@ -1,14 +1,28 @@
-//! Adapts workflows to tiles with a halo: measuring tasks read the tile's core.
+//! Adapts workflows to tiles that count in part only: measuring tasks read that part.
 //!
-//! Objects in the halo also belong to the windows of neighboring tiles, and each tile would count them. Tasks that
-//! create images still compute whole windows.
+//! Objects in the halo also belong to the windows of neighboring tiles, and each tile would count them. Objects outside of
+//! all regions of interest may lack an annotation. Tasks that create images still compute whole windows.
 
-use crate::operation::Registry;
+use crate::operation::{Operation, Registry};
 use crate::workflow::{InputOrigin, RegionDecl, StageInput, TaskInput, Workflow};
 use pleach_regions::ElementType;
 
 /// Name of the core in workflows.
 const CORE: &str = "core";
+
+/// Name of the mask of pixels that count.
+const COUNTED: &str = "counted";
+
+/// Variant of an operation that measures within a part: name and version.
+type Variant = fn(&dyn Operation) -> Option<(&'static str, u32)>;
+
+impl RegionDecl {
+    /// Returns whether this is the mask of pixels that count, an input of [`Workflow::within_regions`].
+    #[must_use]
+    pub fn is_counted(&self) -> bool {
+        self.region == COUNTED && self.element == ElementType::Mask
+    }
+}
 
 impl Workflow {
     /// Returns the same workflow for windows with a halo. Operations with a variant that measures within a core
@@ -19,8 +33,22 @@ impl Workflow {
     /// stages, for example to join their responses, measures within the core if all of these do.
     #[must_use]
     pub fn within_cores(&self, registry: &Registry) -> Option<Self> {
+        let core = RegionDecl { region: CORE.to_owned(), element: ElementType::Table };
+        self.within(&core, |operation| operation.within_core(), registry)
+    }
+
+    /// Returns the same workflow for regions of interest, as [`within_cores`](Self::within_cores): its last input is a
+    /// mask of the pixels that count, which are those of the core within a region
+    /// ([`Operation::within_regions`](crate::Operation::within_regions)).
+    #[must_use]
+    pub fn within_regions(&self, registry: &Registry) -> Option<Self> {
+        let counted = RegionDecl { region: COUNTED.to_owned(), element: ElementType::Mask };
+        self.within(&counted, |operation| operation.within_regions(), registry)
+    }
+
+    /// Returns the same workflow with the variants of operations that read `region`.
+    fn within(&self, region: &RegionDecl, variant: Variant, registry: &Registry) -> Option<Self> {
         let mut workflow = self.clone();
-        let region = RegionDecl { region: CORE.to_owned(), element: ElementType::Table };
         let input = workflow.inputs.len();
         workflow.inputs.push(region.clone());
         let mut measures: Vec<bool> = Vec::with_capacity(workflow.stages.len());
@@ -37,7 +65,7 @@ impl Workflow {
             let mut reads = false;
             for task in &mut stage.tasks {
                 let operation = registry.get(&task.operation, task.version)?;
-                let Some((name, version)) = operation.within_core() else { continue };
+                let Some((name, version)) = variant(&**operation) else { continue };
                 registry.get(name, version)?;
                 (task.operation, task.version) = (name.to_owned(), version);
                 task.push_operand(TaskInput::StageInput(core));

@@ -182,6 +182,13 @@ pub trait Operation: Send + Sync {
         None
     }
 
+    /// Returns the name and version of the operation that does the same and counts only some pixels, and the objects whose
+    /// centroid is one of them. That operation reads a mask of these pixels after all inputs of this one. Returns `None`
+    /// if no such operation exists.
+    fn within_regions(&self) -> Option<(&'static str, u32)> {
+        None
+    }
+
     /// Returns the estimated seconds on one core of a typical machine for an image of `pixels` pixels.
     fn cost_seconds(&self, pixels: u64) -> f64;
 

@@ -6,11 +6,13 @@ mod annotations;
 mod applied;
 mod domain;
 mod header;
+mod images;
 mod inputs;
 mod method;
 mod phase;
 mod slides;
 mod space;
+mod weights;
 mod wording;
 
 use crate::domain_error::DomainError;
@@ -19,10 +21,11 @@ use crate::operation::Registry;
 use crate::parameter::{self, Domain};
 use crate::toml_fields::{Document, FieldProblem, Section};
 use crate::workflow::Workflow;
-pub use annotations::Annotations;
-pub(crate) use annotations::KEY as ANNOTATIONS_KEY;
+pub use annotations::{AnnotationPart, AnnotationRules, Annotations};
+pub(crate) use annotations::{KEY as ANNOTATIONS_KEY, RULES as ANNOTATION_RULES_KEY};
 pub use applied::AppliedImages;
 use header::Header;
+use images::{Images, images, switches, within_regions, without_halo};
 pub use inputs::{ReferenceSource, StudyTile};
 pub use method::{BasePoints, GivenDataMethod, Method};
 pub use phase::{Phase, StoppingRule, SurvivorRule, Survivors};
@@ -30,10 +33,11 @@ use serde::{Deserialize, Serialize};
 pub(crate) use slides::KEYS as SLIDE_KEYS;
 pub use slides::{SlideTile, Slides, TissueRule, core_of};
 pub use space::{MethodSpec, ParameterSpace};
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use thiserror::Error;
-use wording::{NUMBER, SECTION, SWITCH, TEXT, fail, needed_section, needed_texts, worded};
+pub use weights::TileWeights;
+use wording::{NUMBER, SECTION, TEXT, fail, needed_section, needed_texts, worded};
 
 /// JSON Schema (draft 7) of study files, for editors that complete them.
 pub const STUDY_SCHEMA: &str = include_str!("../../../docs/study.schema.json");
@@ -64,6 +68,12 @@ pub struct Study {
     /// Annotation counts of each reference file with outlines. Empty until the files are read.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub annotations: Vec<Annotations>,
+    /// Selection of annotations by class.
+    #[serde(default, skip_serializing_if = "AnnotationRules::is_default")]
+    pub annotation_rules: AnnotationRules,
+    /// Number of tiles that are left out because no region of interest has a pixel in their core.
+    #[serde(default)]
+    pub tiles_without_regions: usize,
     /// Method that chooses and analyzes parameter sets.
     pub method: Method,
     /// Index of the analyzed metric in [`ResponseTable::metrics`](crate::ResponseTable::metrics), the first if there
@@ -75,6 +85,12 @@ pub struct Study {
     /// Treatment of runs whose mask and reference are both empty.
     #[serde(default)]
     pub both_empty: BothEmpty,
+    /// Rule for the weights of tiles in means over tiles.
+    #[serde(default, skip_serializing_if = "TileWeights::are_equal")]
+    pub weights: TileWeights,
+    /// Weights of the tiles. Empty if all are equal, and until the preparation determines them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tile_weights: Vec<f64>,
     /// Regions that must survive the worker that stored them.
     #[serde(default)]
     pub durable: Durability,
@@ -233,6 +249,16 @@ pub enum StudyProblem {
         /// The tile's file name without extension.
         stem: String,
     },
+    /// A reference folder has no file of annotations for a tile or slide.
+    #[error("{} has none of {stem}.geojson and {stem}.geojson.gz for {}", folder.display(), tile.display())]
+    NoAnnotations {
+        /// The folder.
+        folder: PathBuf,
+        /// The tile or slide.
+        tile: PathBuf,
+        /// Its file name without extension.
+        stem: String,
+    },
     /// Two tiles of the same name would be compared with one mask.
     #[error("{} is the reference of two tiles named {stem}; tile names must be unique", mask.display())]
     SharedMask {
@@ -286,7 +312,7 @@ impl Study {
         let input = needed_section(&root, "input")?;
         let switched_off = switches(&input, &workflow)?;
         let workflow = workflow.without(&switched_off);
-        let Images { slides, tiles, reference, annotations_outside } = images(&input)?;
+        let Images { slides, tiles, reference, annotations_outside, annotation_rules } = images(&input)?;
         // Checks follow the order of the file, so that the first mistake is reported first.
         if !root.has("phase") {
             method::read(&needed_section(&root, "method")?, &["until"])?;
@@ -294,7 +320,10 @@ impl Study {
         let (workflow, metrics) = metrics(&root, &workflow, registry)?;
         let (metric, further) = (metrics[0], metrics[1..].to_vec());
         let both_empty = both_empty(&root)?;
+        let has_files = reference != ReferenceSource::Defaults;
+        let weights = weights::read(&needed_section(&root, "response")?, slides.is_some(), has_files)?;
         let mut workflow = match slides.as_ref().map(|slides| slides.halo_px).filter(|halo| *halo > 0) {
+            _ if !annotation_rules.regions.is_empty() => within_regions(&input, workflow, registry)?,
             Some(halo) => without_halo(&input, workflow, halo, registry)?,
             None => workflow,
         };
@@ -314,10 +343,14 @@ impl Study {
             reference,
             annotations_outside,
             annotations: Vec::new(),
+            annotation_rules,
+            tiles_without_regions: 0,
             method,
             metric,
             further,
             both_empty,
+            weights,
+            tile_weights: Vec::new(),
             durable,
             until,
             phases,
@@ -325,9 +358,24 @@ impl Study {
         })
     }
 
-    /// Sets the tiles of its slides.
+    /// Sets the tiles of its slides. Each has the reference of its slide.
     pub fn cut(&mut self, tiles: Vec<StudyTile>) {
+        if let (ReferenceSource::Masks(masks), Some(slides)) = (&mut self.reference, &self.slides) {
+            let of_slide: HashMap<&Path, &PathBuf> =
+                slides.files.iter().map(|slide| &*slide.path).zip(&*masks).collect();
+            *masks = tiles.iter().filter_map(|tile| of_slide.get(&*tile.path).copied().cloned()).collect();
+        }
         self.tiles = tiles;
+    }
+
+    /// Leaves out the tiles without `true` in `is_kept`, with their references.
+    pub fn keep_tiles(&mut self, is_kept: &[bool]) {
+        let mut keep = is_kept.iter();
+        self.tiles.retain(|_| keep.next().is_none_or(|kept| *kept));
+        if let ReferenceSource::Masks(masks) = &mut self.reference {
+            let mut keep = is_kept.iter();
+            masks.retain(|_| keep.next().is_none_or(|kept| *kept));
+        }
     }
 
     /// Returns the name of the analyzed metric, the first if there are several.
@@ -347,59 +395,6 @@ impl Study {
     }
 }
 
-/// Images of `[input]` and their reference.
-struct Images {
-    slides: Option<Slides>,
-    /// Empty in a study of slides.
-    tiles: Vec<StudyTile>,
-    reference: ReferenceSource,
-    annotations_outside: f64,
-}
-
-/// Reads the images and their reference.
-fn images(input: &Section<'_>) -> Result<Images, StudyError> {
-    let slides = slides::slides(input)?;
-    let tiles = if slides.is_some() { Vec::new() } else { inputs::found(input, "tiles")? };
-    let reference = inputs::reference(input, &tiles)?;
-    let annotations_outside = annotations::share(input)?;
-    if slides.is_some() && reference != ReferenceSource::Defaults {
-        let given = input.needed_text("reference", TEXT)?;
-        return input.not_allowed("reference", &format!("\"{given}\""), "\"defaults\" for slides");
-    }
-    Ok(Images { slides, tiles, reference, annotations_outside })
-}
-
-/// Returns the workflow that measures only within the cores of tiles.
-fn without_halo(
-    input: &Section<'_>,
-    workflow: Workflow,
-    halo_px: u32,
-    registry: &Registry,
-) -> Result<Workflow, StudyError> {
-    if let Some(within) = workflow.within_cores(registry) {
-        return Ok(within);
-    }
-    let allowed = format!("0: nothing that measures in workflow {} can leave the halo out", workflow.name);
-    input.not_allowed("halo", &halo_px.to_string(), &allowed)
-}
-
-/// Reads the switches, which are keys of `[input]`: `normalize = false` leaves the stage out.
-fn switches(input: &Section<'_>, workflow: &Workflow) -> Result<Vec<String>, StudyError> {
-    let switches = workflow.switches();
-    let mut known = vec!["tiles"];
-    known.extend(SLIDE_KEYS);
-    known.extend(workflow.reference.iter().flat_map(|_| ["reference", annotations::KEY]));
-    known.extend(&switches);
-    input.allow(&known)?;
-    let mut off = Vec::new();
-    for name in switches {
-        if input.boolean(name, SWITCH)? == Some(false) {
-            off.push(name.to_owned());
-        }
-    }
-    Ok(off)
-}
-
 /// Reads the analyzed metrics. Returns the workflow that measures all of them, and their indices in its response table.
 fn metrics(
     root: &Section<'_>,
@@ -407,7 +402,7 @@ fn metrics(
     registry: &Registry,
 ) -> Result<(Workflow, Vec<usize>), StudyError> {
     let response = needed_section(root, "response")?;
-    response.allow(&["metric", "both_empty"])?;
+    response.allow(&["metric", "both_empty", weights::KEY])?;
     let wanted = match response.value("metric", TEXT, |value| Some(value.is_array()))? {
         Some(true) => needed_texts(&response, "metric")?,
         _ => vec![response.needed_text("metric", TEXT)?],

@@ -7,7 +7,7 @@ mod unroll;
 use crate::descriptor::{Files, RegionDescriptor, StageDescriptor, WorkflowDescriptor, escaped};
 use crate::error::{DescriptorError, Problem};
 use crate::operation::Registry;
-use crate::study::{ANNOTATIONS_KEY, SLIDE_KEYS};
+use crate::study::{ANNOTATION_RULES_KEY, ANNOTATIONS_KEY, SLIDE_KEYS};
 use crate::workflow::{
     Aggregate, InputOrigin, OptionalStage, ReferenceDecl, RegionDecl, ResponseTable, Stage, StageInput,
     Workflow,
@@ -250,7 +250,11 @@ fn switch(
     }
     let Some(name) = &written.switch else { return Ok(None) };
     // Switches share the section `[input]` of the study file with these keys.
-    if ["tiles", "reference", ANNOTATIONS_KEY].iter().chain(&SLIDE_KEYS).any(|key| key == name) {
+    if ["tiles", "reference", ANNOTATIONS_KEY, ANNOTATION_RULES_KEY]
+        .iter()
+        .chain(&SLIDE_KEYS)
+        .any(|key| key == name)
+    {
         let pointer = format!("{}/switch", entry.pointer);
         return at.fail(pointer, Problem::DuplicateName { what: "keys of [input]", name: name.clone() });
     }

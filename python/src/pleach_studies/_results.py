@@ -104,7 +104,8 @@ class Results:
     def Y(self, metric: str, tiles: Literal["mean", "sum"] | None = None) -> Floats:
         """Returns a metric of each evaluation, shape (evaluations,), in the order of :attr:`X`.
 
-        ``tiles`` combines the tiles. By default it is the rule of the study, checked against ``run.json``. For metrics
+        ``tiles`` combines the tiles, ``"mean"`` with the weights of the study. By default it is the rule of the study,
+        checked against ``run.json``. For metrics
         that the study did not analyze it is the mean, and the sum for ``nuclei`` and ``pixel-difference``. An
         evaluation without a response on one of the tiles is ``nan``. A tile on which all runs failed does not count.
 
@@ -116,7 +117,7 @@ class Results:
         grid = self._grid(metric)
         if not grid.shape[1]:
             return np.full(len(grid), np.nan)
-        found: dict[str, Floats] = {"sum": grid.sum(axis=1), "mean": grid.mean(axis=1)}
+        found: dict[str, Floats] = {"sum": grid.sum(axis=1), "mean": self._mean(grid)}
         return found[tiles or self._rule(metric, found, self._rows)]
 
     @cached_property
@@ -132,6 +133,17 @@ class Results:
         grid: Floats = np.full((len(self._rows), len(names)), np.nan)
         grid[rows[known], columns[known]] = self.responses[metric][known]
         return grid
+
+    def _mean(self, grid: Floats) -> Floats:
+        """Returns the mean over tiles, with the weights of the study. Tiles are in the order of their names."""
+        record = self.run.get("weights")
+        if record is None:
+            return np.asarray(grid.mean(axis=1), dtype=np.float64)
+        of_tile = dict(zip(self.run["tiles"], record["pixels"], strict=True))
+        weights = np.array([of_tile[name] for name in np.unique(self.responses["tile"])], dtype=np.float64)
+        if not weights.any():
+            weights[:] = 1.0
+        return np.asarray(grid @ weights / weights.sum(), dtype=np.float64)
 
     def _rule(self, metric: str, found: dict[str, Floats], place: dict[int, int]) -> str:
         if any(entry["response"] == metric and entry["left_out"] for entry in self.run.get("both_empty") or ()):

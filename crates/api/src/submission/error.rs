@@ -115,7 +115,7 @@ pub enum InvalidSubmission {
     /// The counts of annotations contradict the references or the allowed share.
     #[error(
         "the counts of annotations do not match the references, or exceed the allowed share outside of \
-             tiles"
+             tiles, or a weight of a tile is no number from 0, or regions have no file"
     )]
     Annotations,
     /// A companion of a slide has a path outside the folder of the slide.

@@ -5,8 +5,8 @@
 
 use super::{Companion, InvalidSubmission, Submission, VERSION};
 use pleach_workflow::{
-    Annotations, InputOrigin, Method, Phase, ReferenceSource, Registry, Stage, StoppingRule, StudyTile,
-    TaskInput,
+    Annotations, InputOrigin, Method, Phase, ReferenceSource, RegionDecl, Registry, Stage, StoppingRule,
+    StudyTile, TaskInput,
 };
 use std::collections::HashSet;
 use std::path::Path;
@@ -43,8 +43,17 @@ impl Submission {
         let sound = |(tile, pixels): (&StudyTile, &u64)| {
             tile.slide.as_ref().is_none_or(|part| part.is_sound() && part.pixels() == *pixels)
         };
-        if !study.tiles.iter().zip(&self.pixels).all(sound) || (masks > 0 && study.slides.is_some()) {
+        if !study.tiles.iter().zip(&self.pixels).all(sound) {
             return Err(InvalidSubmission::Slide);
+        }
+        let (weights, is_weighed) = (&study.tile_weights, !study.weights.are_equal());
+        count("weights", weights.len(), if is_weighed { study.tiles.len() } else { 0 })?;
+        if weights.iter().any(|weight| !weight.is_finite() || *weight < 0.0) {
+            return Err(InvalidSubmission::Annotations);
+        }
+        // The pixels that count are those of regions in files of annotations.
+        if workflow.inputs.iter().any(RegionDecl::is_counted) && masks == 0 {
+            return Err(InvalidSubmission::Annotations);
         }
         // All these numbers only appear in a report, except the tile, which is an index.
         let sound = |found: &Annotations| {

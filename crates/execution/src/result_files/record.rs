@@ -58,6 +58,8 @@ pub(super) fn of(
         tiles: prepared.study.tiles.iter().map(|tile| tile.name.clone()).collect(),
         excluded_tiles: collected.excluded_tiles(prepared),
         annotations: AnnotatedTile::of(&prepared.study),
+        tiles_without_regions: prepared.study.tiles_without_regions,
+        weights: record::WeightRecord::of(&prepared.study),
         both_empty: collected.both_empty(prepared),
         extremes,
         convergence: done.convergence.cloned(),

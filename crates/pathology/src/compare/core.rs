@@ -1,7 +1,7 @@
 //! Comparison with the reference on the window of a slide's tile. Pixels count within the core, and objects if their
 //! centroid is in the core, so that objects on a border count once. `objects/owned.rs` defines how tiles share a pair.
 
-use super::{count, metrics, object_metrics};
+use super::{COUNTED_MASKS, COUNTED_OBJECTS, count, metrics, owned_metrics};
 use crate::objects::compare_owned;
 use crate::typed_operation::{Arguments, Inputs, TypedOperation, port};
 use pleach_regions::{DataRegion, ElementType};
@@ -20,7 +20,7 @@ pub(crate) const CORE_MASKS: TypedOperation = TypedOperation {
     nanoseconds_a_pixel: 0.2,
     bytes_a_pixel: 0.0,
     fixed_bytes: 0,
-    within_core: None,
+    within_core: Some(&COUNTED_MASKS),
     run: masks,
 };
 
@@ -38,7 +38,7 @@ pub(crate) const OWNED_OBJECTS: TypedOperation = TypedOperation {
     nanoseconds_a_pixel: 2.5,
     bytes_a_pixel: 2.0,
     fixed_bytes: 0,
-    within_core: None,
+    within_core: Some(&COUNTED_OBJECTS),
     run: objects,
 };
 
@@ -55,16 +55,7 @@ fn masks(inputs: &Inputs<'_>, _: &Arguments<'_>) -> Result<Vec<DataRegion>, Oper
     Ok(vec![DataRegion::Table(metrics(both, either))])
 }
 
-#[expect(clippy::cast_precision_loss, reason = "far fewer objects than 2^53")]
 fn objects(inputs: &Inputs<'_>, _: &Arguments<'_>) -> Result<Vec<DataRegion>, OperationError> {
     let compared = compare_owned(&inputs.objects(0)?, &inputs.objects(1)?, inputs.core(2)?);
-    let metrics = [
-        compared.dice(),
-        compared.jaccard(),
-        compared.pair_dice(),
-        compared.recall(),
-        compared.objects as f64,
-        compared.mean_area(),
-    ];
-    Ok(object_metrics(metrics, compared.objects + compared.reference_objects == 0))
+    Ok(owned_metrics(&compared))
 }

@@ -1,16 +1,18 @@
-//! Reads the reference of a tile from an image or from polygons.
+//! Reads the reference of a tile from an image or from annotations.
 //!
-//! Files named `*.geojson` are polygons, all others images.
+//! Annotations are those of a tile, or those of a slide whose window is the tile.
 
+use super::annotation_set::AnnotationSet;
+use super::geojson::{MAX_GEOJSON_BYTES, is_annotations, read_annotations};
 use super::read::unreadable;
-use super::{ImageFileError, TileInfo, probe, read_labels, read_mask, read_polygons};
-use crate::objects::{Polygon, covers_a_pixel, rasterize};
-use pleach_regions::{DataRegion, ElementType, LabelMap, Raster};
-use pleach_workflow::Annotations;
+use super::{ImageFileError, TileInfo, probe, read_labels, read_mask};
+use crate::objects::View;
+use pleach_regions::{DataRegion, ElementType, LabelMap, PixelRectangle, Raster};
+use pleach_workflow::{AnnotationRules, Annotations};
 use std::path::Path;
 
 /// Checks a reference without decoding an image. For an image, checks the header and compares its size with the tile's.
-/// For polygons, reads the file and returns how its polygons are placed in the tile.
+/// For annotations, reads the file and returns how they are placed in the tile, and the set.
 ///
 /// # Errors
 /// Returns an [`ImageFileError`].
@@ -18,9 +20,14 @@ pub fn check_reference(
     path: &Path,
     tile: &Path,
     size: TileInfo,
-) -> Result<Option<Annotations>, ImageFileError> {
-    if is_geojson(path) {
-        return annotations(path, size).map(Some);
+    rules: &AnnotationRules,
+) -> Result<Option<(AnnotationSet, Annotations)>, ImageFileError> {
+    if is_annotations(path) {
+        let view = View::whole(size.width_px, size.height_px);
+        let set = read_annotations(path, rules, MAX_GEOJSON_BYTES)?;
+        let drawn = set.labels(path, &view)?;
+        let found = check_annotations(path, &set, &view, Some(&drawn))?;
+        return Ok(Some((set, found)));
     }
     let found = probe(path)?;
     if found != size {
@@ -30,29 +37,30 @@ pub fn check_reference(
     Ok(None)
 }
 
-/// Counts the polygons of a file that are partly outside, outside or unusable in a tile of this size.
-fn annotations(path: &Path, size: TileInfo) -> Result<Annotations, ImageFileError> {
-    let (polygons, map) = drawn(path, size)?;
-    let TileInfo { width_px, height_px } = size;
-    let mut is_seen = vec![false; polygons.len()];
-    for label in map.labels().iter().filter_map(|label| (*label as usize).checked_sub(1)) {
-        is_seen[label] = true;
-    }
-    let mut found = Annotations { objects: polygons.len(), ..Annotations::default() };
-    for (polygon, is_seen) in polygons.iter().zip(is_seen) {
-        // Only a polygon without visible pixels needs the second test.
-        match (is_seen, polygon.reaches_beyond(width_px, height_px)) {
-            (true, true) => found.partly_outside += 1,
-            (true, false) => {}
-            (false, true) if !covers_a_pixel(polygon, width_px, height_px) => found.outside += 1,
-            (false, _) => found.unusable += 1,
-        }
+/// Counts the annotations of a whole image. `drawn` is the label map of a tile; a slide has none.
+///
+/// # Errors
+/// Returns [`ImageFileError::NothingInside`] if there are objects and all of them are outside.
+pub fn check_annotations(
+    path: &Path,
+    set: &AnnotationSet,
+    view: &View,
+    drawn: Option<&LabelMap>,
+) -> Result<Annotations, ImageFileError> {
+    let found = set.count(view, drawn);
+    // Positions in microns or on the whole slide are a common mistake and cover no pixel. A file without polygons is
+    // valid.
+    if found.objects > 0 && found.objects == found.outside + found.unusable {
+        let PixelRectangle { width_px, height_px, .. } = view.window;
+        let (path, features) = (path.to_owned(), found.objects);
+        let of = if drawn.is_some() { "tile" } else { "slide" };
+        return Err(ImageFileError::NothingInside { path, features, of, width_px, height_px });
     }
     Ok(found)
 }
 
 /// Reads the reference of a tile of this size: as a label map if `wanted` is [`ElementType::Labels`], else as a mask.
-/// [`rasterize`] draws polygons.
+/// Annotations are rasterized.
 ///
 /// # Errors
 /// Returns an [`ImageFileError`].
@@ -60,38 +68,50 @@ pub fn read_reference(
     path: &Path,
     size: TileInfo,
     wanted: ElementType,
+    rules: &AnnotationRules,
 ) -> Result<DataRegion, ImageFileError> {
-    match (is_geojson(path), wanted) {
+    match (is_annotations(path), wanted) {
         (false, ElementType::Labels) => read_labels(path),
         (false, _) => read_mask(path),
-        (true, ElementType::Labels) => labels_of_polygons(path, size).map(DataRegion::Labels),
         (true, _) => {
-            let map = labels_of_polygons(path, size)?;
-            let mask = map.labels().iter().map(|label| if *label == 0 { 0 } else { 255 }).collect();
-            let mask = Raster::new(size.width_px, size.height_px, 1, mask);
-            mask.map(DataRegion::Mask).map_err(|cause| unreadable(path, cause))
+            let view = View::whole(size.width_px, size.height_px);
+            let set = read_annotations(path, rules, MAX_GEOJSON_BYTES)?;
+            objects_of_view(path, &set, &view, wanted)
         }
     }
 }
 
-fn labels_of_polygons(path: &Path, size: TileInfo) -> Result<LabelMap, ImageFileError> {
-    drawn(path, size).map(|(_, map)| map)
-}
-
-/// Reads the polygons of a file and draws their label map.
-fn drawn(path: &Path, size: TileInfo) -> Result<(Vec<Polygon>, LabelMap), ImageFileError> {
-    let TileInfo { width_px, height_px } = size;
-    let polygons = read_polygons(path)?;
-    let map = rasterize(&polygons, width_px, height_px).map_err(|cause| unreadable(path, cause))?;
-    // Positions in microns or on the whole slide are a common mistake and cover no pixel. A file without polygons is
-    // valid.
-    if !polygons.is_empty() && map.labels().iter().all(|label| *label == 0) {
-        let (path, features) = (path.to_owned(), polygons.len());
-        return Err(ImageFileError::NothingInside { path, features, width_px, height_px });
+/// Returns the objects of a window: as a label map if `wanted` is [`ElementType::Labels`], else as a mask.
+///
+/// # Errors
+/// Returns an [`ImageFileError`].
+pub fn objects_of_view(
+    path: &Path,
+    set: &AnnotationSet,
+    view: &View,
+    wanted: ElementType,
+) -> Result<DataRegion, ImageFileError> {
+    match wanted {
+        ElementType::Labels => set.labels(path, view).map(DataRegion::Labels),
+        _ => mask(path, view, set.objects.mask(view)),
     }
-    Ok((polygons, map))
 }
 
-fn is_geojson(path: &Path) -> bool {
-    path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("geojson"))
+/// Returns the pixels of a window that count as a mask. `core` is a part of the window.
+///
+/// # Errors
+/// Returns an [`ImageFileError`].
+pub fn counted_mask(
+    path: &Path,
+    set: &AnnotationSet,
+    view: &View,
+    core: PixelRectangle,
+) -> Result<DataRegion, ImageFileError> {
+    mask(path, view, set.counted(view, core))
+}
+
+fn mask(path: &Path, view: &View, pixels: Vec<u8>) -> Result<DataRegion, ImageFileError> {
+    let PixelRectangle { width_px, height_px, .. } = view.window;
+    let mask = Raster::new(width_px, height_px, 1, pixels);
+    mask.map(DataRegion::Mask).map_err(|cause| unreadable(path, cause))
 }

@@ -35,18 +35,34 @@ pub struct OwnedComparison {
 /// Compares the tile's objects of `found` with those of `reference`. `core` is the tile's core within the window of
 /// both.
 #[must_use]
-#[expect(clippy::cast_precision_loss, reason = "a window has far fewer than 2^53 pixels")]
 pub fn compare_owned(
     found: &PixelObjects,
     reference: &PixelObjects,
     core: PixelRectangle,
 ) -> OwnedComparison {
-    let (owned, reference_owned) = (found.within(core), reference.within(core));
+    compare_some(found, reference, &found.within(core), &reference.within(core))
+}
+
+/// Compares the objects of `found` with those of `reference` whose centroid is a nonzero pixel of `counted`, a mask of
+/// their window.
+#[must_use]
+pub fn compare_counted(found: &PixelObjects, reference: &PixelObjects, counted: &[u8]) -> OwnedComparison {
+    compare_some(found, reference, &found.counted(counted), &reference.counted(counted))
+}
+
+/// Compares two sides, whose objects with `true` belong to the tile.
+#[expect(clippy::cast_precision_loss, reason = "a window has far fewer than 2^53 pixels")]
+fn compare_some(
+    found: &PixelObjects,
+    reference: &PixelObjects,
+    owned: &[bool],
+    reference_owned: &[bool],
+) -> OwnedComparison {
     let mut compared = OwnedComparison {
         objects: owned.iter().filter(|owned| **owned).count(),
-        area: area(found, &owned),
+        area: area(found, owned),
         reference_objects: reference_owned.iter().filter(|owned| **owned).count(),
-        reference_area: area(reference, &reference_owned),
+        reference_area: area(reference, reference_owned),
         covered: 0.0,
         reference_covered: 0.0,
         pairs: 0.0,

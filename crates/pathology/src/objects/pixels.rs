@@ -101,20 +101,38 @@ impl PixelObjects {
     /// Returns for each object whether its centroid is in `part` of the image.
     #[must_use]
     pub fn within(&self, part: PixelRectangle) -> Vec<bool> {
-        let width = self.width as u32;
         let holds = |start: u32, length: u32, at: i64| {
             (i64::from(start)..i64::from(start) + i64::from(length)).contains(&at)
         };
-        let is_within = |object: usize| {
+        self.centroids()
+            .map(|centroid| {
+                centroid.is_some_and(|[x, y]| {
+                    holds(part.x_px, part.width_px, x) && holds(part.y_px, part.height_px, y)
+                })
+            })
+            .collect()
+    }
+
+    /// Returns for each object whether its centroid is a nonzero pixel of a mask of the image.
+    #[must_use]
+    pub fn counted(&self, mask: &[u8]) -> Vec<bool> {
+        let is_counted = |[x, y]: [i64; 2]| {
+            let place = usize::try_from(y).ok()? * self.width + usize::try_from(x).ok()?;
+            mask.get(place).map(|value| *value != 0)
+        };
+        self.centroids().map(|centroid| centroid.and_then(is_counted) == Some(true)).collect()
+    }
+
+    /// Returns the pixel of each object's centroid.
+    fn centroids(&self) -> impl Iterator<Item = Option<[i64; 2]>> {
+        let width = self.width as u32;
+        (0..self.count()).map(move |object| {
             let mut centroid = Centroid::default();
             for run in self.runs(object) {
                 centroid.add_run([run.start % width, run.start / width].map(i64::from), run.end - run.start);
             }
-            centroid.pixel().is_some_and(|[x, y]| {
-                holds(part.x_px, part.width_px, x) && holds(part.y_px, part.height_px, y)
-            })
-        };
-        (0..self.count()).map(is_within).collect()
+            centroid.pixel()
+        })
     }
 
     /// Returns the pixels of an object as horizontal runs in raster order: the x and y of the first pixel, and the length.

@@ -102,7 +102,10 @@ fn a_pipe_is_not_waited_for() {
     let polygons = folder.path().join("pipe.geojson");
     std::fs::rename(&path, &polygons).unwrap();
     let size = TileInfo { width_px: 8, height_px: 8 };
-    let refused = check_reference(&polygons, Path::new("tile.png"), size).expect_err("a pipe").to_string();
+    let refused = check_reference(&polygons, Path::new("tile.png"), size, &Default::default())
+        .map(drop)
+        .expect_err("a pipe")
+        .to_string();
     assert!(refused.ends_with("not a regular file; a GeoJSON file is allowed"), "{refused}");
 }
 

@@ -2,13 +2,14 @@
 
 use super::GalleryError;
 use pleach_cache::PriorResults;
-use pleach_pathology::image_io::{self, ImageFileError};
+use pleach_pathology::image_io;
 use pleach_regions::{DataRegion, ElementType};
 use pleach_results::cache_walk::CachedRegions;
 use pleach_study::PreparedStudy;
+use pleach_study::references::{ReferenceError, ReferenceFile};
 use pleach_study::single_run::{ReplayError, SingleRun, TaskOutput};
 use pleach_study::slides;
-use pleach_workflow::{ReferenceSource, Study, Value};
+use pleach_workflow::{AnnotationPart, ReferenceSource, StudyTile, Value};
 use std::sync::Arc;
 
 /// Replays on one tile.
@@ -39,7 +40,7 @@ impl<'a> TileReplays<'a> {
             Some(part) => DataRegion::Bgr8(slides::read(&file.path, part)?),
         });
         let reference = match mask {
-            Some(_) => given_reference(&prepared.study, tile)?,
+            Some(_) => given_reference(prepared, tile)?,
             None => None,
         };
         let wanted = mask.into_iter().chain(previews.iter().copied()).collect();
@@ -63,10 +64,14 @@ impl<'a> TileReplays<'a> {
 }
 
 /// Reads the mask given as the reference of a tile. `None` if the reference is the run at defaults.
-fn given_reference(study: &Study, tile: usize) -> Result<Option<Arc<DataRegion>>, ImageFileError> {
+fn given_reference(prepared: &PreparedStudy, tile: usize) -> Result<Option<Arc<DataRegion>>, ReferenceError> {
+    let study = &prepared.study;
     let ReferenceSource::Masks(masks) = &study.reference else { return Ok(None) };
-    let size = image_io::probe(&study.tiles[tile].path)?;
-    Ok(Some(Arc::new(image_io::read_reference(&masks[tile], size, ElementType::Mask)?)))
+    let (path, digest) = (&masks[tile], prepared.file_digests()[prepared.tiles.len() + tile]);
+    let StudyTile { path: image, slide, .. } = &study.tiles[tile];
+    let (tile, slide, rules) = (image, slide.as_ref(), &study.annotation_rules);
+    let file = ReferenceFile { path, digest, tile, slide, rules };
+    Ok(Some(Arc::new(file.read(AnnotationPart::Objects, ElementType::Mask)?)))
 }
 
 /// Returns the parameter values of an evaluation. Number 0 is the run at defaults.

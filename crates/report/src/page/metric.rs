@@ -13,6 +13,8 @@ pub(crate) struct Metric {
     pub(crate) meaning: &'static str,
     /// Aggregation over tiles.
     pub(crate) aggregate: Aggregate,
+    /// Whether tiles have weights in means.
+    is_weighted: bool,
     /// Caution about the meaning of a change. Empty if none is needed.
     pub(crate) caution: &'static str,
 }
@@ -81,12 +83,14 @@ impl Metric {
             }
             _ => "",
         };
-        Self { name: format!("{label}{name}"), meaning, aggregate: *over_tiles, caution }
+        let is_weighted = !study.weights.are_equal();
+        Self { name: format!("{label}{name}"), meaning, aggregate: *over_tiles, is_weighted, caution }
     }
 
-    /// Returns "mean over tiles" or "sum over tiles".
+    /// Returns "mean over tiles", "weighted mean over tiles" or "sum over tiles".
     pub(crate) fn aggregate_label(&self) -> &'static str {
         match self.aggregate {
+            Aggregate::Mean if self.is_weighted => "weighted mean over tiles",
             Aggregate::Mean => "mean over tiles",
             Aggregate::Sum => "sum over tiles",
         }

@@ -5,7 +5,7 @@ use crate::Report;
 use crate::page::format_number::{count, counted, names};
 use crate::page::html::{Html, Table, html, p};
 use pleach_results::analysis::BothEmptyRuns;
-use pleach_results::record::AnnotatedTile;
+use pleach_results::record::{AnnotatedTile, RunRecord, WeightRecord};
 
 /// Maximum reference files in the table, those with most annotations outside first.
 const MAX_FILES: usize = 20;
@@ -19,9 +19,39 @@ pub(crate) fn section(report: &Report<'_>) -> Option<Html> {
     if !run.annotations.is_empty() {
         section.push(annotations(&run.annotations));
     }
+    section.push(tiles(run));
     run.both_empty.iter().for_each(|empty| section.push(both_empty(empty)));
-    let is_empty = run.annotations.is_empty() && run.both_empty.is_empty();
+    let is_plain = run.tiles_without_regions == 0 && run.weights.is_none();
+    let is_empty = run.annotations.is_empty() && run.both_empty.is_empty() && is_plain;
     (!is_empty).then_some(section)
+}
+
+/// Describes the tiles that are left out, and the weights of the others.
+fn tiles(run: &RunRecord) -> Html {
+    let mut text = Html::default();
+    if run.tiles_without_regions > 0 {
+        text.push(p(format!(
+            "{} of {} tiles are left out, because no region of interest has a pixel in them. On the other tiles, pixels \
+             and objects outside all regions of interest do not count.",
+            count(run.tiles_without_regions),
+            count(run.tiles_without_regions + run.tiles.len())
+        )));
+    }
+    if let Some(WeightRecord { by, pixels }) = &run.weights {
+        let total: f64 = pixels.iter().sum();
+        let share = |pixels: f64| if total > 0.0 { 100.0 * pixels / total } else { 0.0 };
+        let (min, max) =
+            pixels.iter().fold((f64::INFINITY, 0.0_f64), |(min, max), of| (min.min(*of), max.max(*of)));
+        let area = if *by == "tissue" { "tissue" } else { "annotated area" };
+        text.push(p(format!(
+            "Means over tiles weigh each tile by its {area}: the lightest of {} tiles has {:.1} % of the total, the \
+             heaviest {:.1} %.",
+            count(pixels.len()),
+            share(min),
+            share(max)
+        )));
+    }
+    text
 }
 
 fn annotations(files: &[AnnotatedTile]) -> Html {
@@ -35,7 +65,7 @@ fn annotations(files: &[AnnotatedTile]) -> Html {
         counted(files.len(), "reference file", "reference files")
     );
     if outside + partly + unusable == 0 {
-        return p(format!("{of_all}All are inside their tiles."));
+        return html![p(format!("{of_all}All are inside their tiles.")), others(files)];
     }
     let text = p(format!(
         "{of_all}Outside their tiles and ignored: {}. Partly outside and clipped at the border: {}. Without \
@@ -62,7 +92,23 @@ fn annotations(files: &[AnnotatedTile]) -> Html {
         let names = [Html::from(&file.tile), Html::from(&file.reference)];
         table.row(names.into_iter().chain(numbers.map(|number| count(number).into())));
     }
-    html![text, table.finish()]
+    html![text, others(files), table.finish()]
+}
+
+/// Describes the counts that most files have not.
+fn others(files: &[AnnotatedTile]) -> Html {
+    let words = [
+        ("other_classes", "of classes that the study does not select"),
+        ("without_area", "points, lines or without a geometry (left out)"),
+        ("beyond_tiles", "on no tile of the study"),
+        ("self_crossing", "with an outline that crosses itself (inside by the even-odd rule)"),
+        ("stray_holes", "with a hole beyond the outline (cut off)"),
+        ("regions", "regions of interest"),
+    ];
+    let sum = |name: &str| files.iter().filter_map(|file| file.others.get(name)).sum::<usize>();
+    let counts = words.into_iter().map(|(name, words)| (sum(name), words)).filter(|(number, _)| *number > 0);
+    let texts: Vec<String> = counts.map(|(number, words)| format!("{} {words}", count(number))).collect();
+    if texts.is_empty() { Html::default() } else { p(format!("The files also have: {}.", texts.join("; "))) }
 }
 
 fn both_empty(found: &BothEmptyRuns) -> Html {
@@ -100,7 +146,8 @@ mod tests {
     fn file(tile: &str, numbers: [usize; 4]) -> AnnotatedTile {
         let [annotations, outside, partly_outside, unusable] = numbers;
         let reference = format!("{tile}.geojson");
-        AnnotatedTile { tile: tile.to_owned(), reference, annotations, outside, partly_outside, unusable }
+        let (tile, others) = (tile.to_owned(), Default::default());
+        AnnotatedTile { tile, reference, annotations, outside, partly_outside, unusable, others }
     }
 
     #[test]

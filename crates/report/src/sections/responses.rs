@@ -5,6 +5,7 @@ use crate::charts::boxes::{Row, draw};
 use crate::page::format_number::{Rounding, count, counted};
 use crate::page::html::{Html, Table, figure, html, strong};
 use crate::page::metric::Metric;
+use pleach_results::analysis::{self, RunResponse};
 use pleach_workflow::Aggregate;
 
 /// Maximum tiles with their own row. More tiles are summarized.
@@ -87,14 +88,12 @@ fn over_tiles(report: &Report<'_>, aggregate: Aggregate) -> Row {
     let evaluations = report.runs.chunk_by(|a, b| a.evaluation == b.evaluation);
     let values = evaluations.filter_map(|runs| {
         let live = runs.iter().filter(|run| !left_out(run.tile));
-        let values: Option<Vec<f64>> =
-            live.map(|run| run.result.as_ref().ok()?.get(report.study.metric).copied()).collect();
-        let values = values.filter(|values| !values.is_empty())?;
-        let sum: f64 = values.iter().sum();
-        Some(match aggregate {
-            Aggregate::Mean => sum / values.len() as f64,
-            Aggregate::Sum => sum,
-        })
+        let value = |run: &RunResponse| {
+            let weight = report.study.tile_weights.get(run.tile).copied().unwrap_or(1.0);
+            Some((run.result.as_ref().ok()?.get(report.study.metric).copied()?, weight))
+        };
+        let values: Vec<(f64, f64)> = live.map(value).collect::<Option<_>>()?;
+        analysis::aggregate(&values, aggregate)
     });
     Row::new(name, values)
 }

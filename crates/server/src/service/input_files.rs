@@ -4,6 +4,7 @@ use pleach_api::submission::Submission;
 use pleach_dispatch::message::InputFile;
 use pleach_regions::RegionKey;
 use pleach_study::PreparedStudy;
+use pleach_workflow::AnnotationPart;
 use std::collections::HashMap;
 
 /// Returns the input files of a study as sent to workers, by key. The submission's files are those of
@@ -14,21 +15,31 @@ pub(super) fn input_files(
 ) -> HashMap<RegionKey, InputFile> {
     let files = &submission.inputs;
     let elements = prepared.study.workflow.reference_elements();
-    let images = &prepared.study.workflow.inputs;
+    let (images, rules) = (&prepared.study.workflow.inputs, &prepared.study.annotation_rules);
     let mut inputs = HashMap::new();
     for (number, facts) in prepared.tiles.iter().enumerate() {
         let tile = submission.content(&files[number]);
         let part = prepared.study.tiles[number].slide.as_ref();
+        let slide = |element| part.map(|part| (element, part.clone()));
+        let of_reference = |key, element, part| {
+            let mask = files.get(prepared.tiles.len() + number)?;
+            let (file, reference) = (submission.content(mask), Some((element, tile.clone())));
+            let is_selected = part == AnnotationPart::Counted || !rules.is_default();
+            let annotations = is_selected.then(|| (rules.clone(), part));
+            Some((key, InputFile { key, file, reference, slide: slide(element), annotations }))
+        };
         for (&key, input) in facts.inputs.iter().zip(images) {
-            let slide = part.map(|part| (input.element, part.clone()));
-            inputs.insert(key, InputFile { key, file: tile.clone(), reference: None, slide });
-        }
-        if let Some(mask) = files.get(prepared.tiles.len() + number) {
-            for (&key, &element) in facts.inputs[images.len()..].iter().zip(&elements) {
-                let reference = Some((element, tile.clone()));
-                inputs.insert(key, InputFile { key, file: submission.content(mask), reference, slide: None });
+            if input.is_counted() {
+                inputs.extend(of_reference(key, input.element, AnnotationPart::Counted));
+                continue;
             }
+            let (file, slide) = (tile.clone(), slide(input.element));
+            inputs.insert(key, InputFile { key, file, reference: None, slide, annotations: None });
         }
+        let references = facts.inputs[images.len()..].iter().zip(&elements);
+        inputs.extend(
+            references.filter_map(|(&key, &element)| of_reference(key, element, AnnotationPart::Objects)),
+        );
     }
     inputs
 }

@@ -1,9 +1,11 @@
-//! Annotations outside their tiles: rejected if there are many, reported if there are few.
+//! Annotations outside their tiles: rejected if there are many, reported if there are few. Tiles without a region of
+//! interest are left out.
 
 use super::AnnotationsError;
+use pleach_planner::PlanTile;
 use pleach_workflow::{Annotations, ReferenceSource, Study};
 use std::fmt::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Maximum number of reference files that are reported one by one. The report lists all.
 const MAX_NOTES: usize = 5;
@@ -21,6 +23,7 @@ pub(super) fn check(file: &Path, study: &Study) -> Result<(), AnnotationsError> 
     Err(AnnotationsError {
         file: file.to_owned(),
         reference: masks[first.tile].clone(),
+        of: image_of(study),
         tile: study.tiles[first.tile].path.clone(),
         outside: first.outside,
         objects: first.objects,
@@ -36,6 +39,34 @@ fn allowing(study: &Study) -> f64 {
     (shares.fold(0.0, f64::max) * 100.0).ceil() / 100.0
 }
 
+/// Returns the kind of image that reference files are of.
+fn image_of(study: &Study) -> &'static str {
+    if study.slides.is_some() { "slide" } else { "tile" }
+}
+
+/// Leaves out the tiles without `true` in `is_kept`. Counts of files without a remaining tile are left out too.
+pub(super) fn leave_out(study: &mut Study, tiles: &mut Vec<PlanTile>, is_kept: &[bool]) {
+    if !is_kept.contains(&false) {
+        return;
+    }
+    let ReferenceSource::Masks(masks) = &study.reference else { return };
+    let files: Vec<PathBuf> = study.annotations.iter().map(|of| masks[of.tile].clone()).collect();
+    study.keep_tiles(is_kept);
+    let mut keep = is_kept.iter();
+    tiles.retain(|_| keep.next() == Some(&true));
+    let mut keep = is_kept.iter();
+    study.tile_weights.retain(|_| keep.next() == Some(&true));
+    study.tiles_without_regions = is_kept.len() - tiles.len();
+    let ReferenceSource::Masks(masks) = &study.reference else { return };
+    let of_files = std::mem::take(&mut study.annotations).into_iter().zip(files);
+    // The first remaining tile of the file.
+    let remaining = |(of, file): (Annotations, PathBuf)| {
+        let tile = masks.iter().position(|mask| *mask == file)?;
+        Some(Annotations { tile, ..of })
+    };
+    study.annotations = of_files.filter_map(remaining).collect();
+}
+
 /// Returns lines for the terminal about annotations that are not completely used. Above `MAX_NOTES` files,
 /// one line summarizes the rest.
 pub fn notes(study: &Study) -> Vec<String> {
@@ -44,14 +75,23 @@ pub fn notes(study: &Study) -> Vec<String> {
     let mut lines: Vec<String> = of_note
         .iter()
         .take(MAX_NOTES)
-        .map(|found| format!("reference {}: {}", masks[found.tile].display(), counted(found)))
+        .map(|found| {
+            format!("reference {}: {}", masks[found.tile].display(), counted(found, image_of(study)))
+        })
         .collect();
     if of_note.len() > MAX_NOTES {
         let others = of_note.len() - MAX_NOTES;
         lines.push(format!(
             "{others} more references; all {} together: {}",
             of_note.len(),
-            counted(&sum(&of_note))
+            counted(&sum(&of_note), image_of(study))
+        ));
+    }
+    if study.tiles_without_regions > 0 {
+        lines.push(format!(
+            "{} of {} tiles left out: no region of interest has a pixel in them",
+            study.tiles_without_regions,
+            study.tiles_without_regions + study.tiles.len()
         ));
     }
     lines
@@ -65,18 +105,36 @@ fn sum<'a>(of: impl IntoIterator<Item = &'a &'a Annotations>) -> Annotations {
         outside: sum.outside + of.outside,
         partly_outside: sum.partly_outside + of.partly_outside,
         unusable: sum.unusable + of.unusable,
+        other_classes: sum.other_classes + of.other_classes,
+        without_area: sum.without_area + of.without_area,
+        regions: sum.regions + of.regions,
+        self_crossing: sum.self_crossing + of.self_crossing,
+        stray_holes: sum.stray_holes + of.stray_holes,
+        beyond_tiles: sum.beyond_tiles + of.beyond_tiles,
     })
 }
 
-fn counted(found: &Annotations) -> String {
-    let Annotations { objects, outside, partly_outside, unusable, .. } = *found;
-    let mut text = format!("of {objects} annotations {outside} outside the tile (not counted)");
-    // Writing to a string cannot fail.
-    if partly_outside > 0 {
-        let _ = write!(text, ", {partly_outside} partly outside (cut off)");
+fn counted(found: &Annotations, image: &str) -> String {
+    let Annotations { objects, outside, .. } = *found;
+    let mut text = format!("of {objects} annotations {outside} outside the {image} (not counted)");
+    for (number, words) in [
+        (found.partly_outside, "partly outside (cut off)"),
+        (found.unusable, "without a pixel of their own"),
+        (found.beyond_tiles, "on no tile of the study (not counted)"),
+        (found.self_crossing, "with an outline that crosses itself (inside by the even-odd rule)"),
+        (found.stray_holes, "with a hole beyond the outline (cut off)"),
+    ] {
+        if number > 0 {
+            // Writing to a string cannot fail.
+            let _ = write!(text, ", {number} {words}");
+        }
     }
-    if unusable > 0 {
-        let _ = write!(text, ", {unusable} without a pixel of their own");
+    for (number, words) in
+        [(found.other_classes, "of other classes"), (found.without_area, "without an area (points, lines)")]
+    {
+        if number > 0 {
+            let _ = write!(text, "; {number} more {words}");
+        }
     }
     text
 }

@@ -63,5 +63,11 @@ pub(super) fn digests(
     digests.extend(parts);
     let counts = (study.both_empty != BothEmpty::default()).then(|| study.both_empty.name());
     digests.extend(counts.map(|name| ("both_empty", digest_of([name.as_bytes()]))));
+    let rules = &study.annotation_rules;
+    let selects = (!rules.is_default()).then(|| format!("{rules:?}"));
+    digests.extend(selects.map(|rules| ("annotations", digest_of([rules.as_bytes()]))));
+    let weights = study.tile_weights.iter().map(|weight| weight.to_bits().to_le_bytes());
+    let weighs = (!study.weights.are_equal()).then(|| digest_of(weights));
+    digests.extend(weighs.map(|weights| ("weights", weights)));
     digests
 }

@@ -1,15 +1,20 @@
-//! Annotations of reference files: counts within and outside their tile, and the allowed share outside.
+//! Annotations of reference files: the selection by class, counts within and outside their tile, and the allowed share
+//! outside.
 //!
 //! `pleach-pathology` reads the files and classifies single annotations.
 
 use super::StudyError;
 use super::slides::number;
-use super::wording::NUMBER;
+use super::wording::{NUMBER, SECTION, TEXTS};
 use crate::toml_fields::Section;
 use serde::{Deserialize, Serialize};
+use toml::Value;
 
 /// Key of `[input]` for the allowed share outside.
 pub(crate) const KEY: &str = "annotations_outside";
+
+/// Section of `[input]` that selects annotations.
+pub(crate) const RULES: &str = "annotations";
 
 /// Default share of the annotations of a file that may be outside its tile. A tile cut from an annotated area has
 /// annotations across its border, which reach into it and do not count here. Those without a pixel in the tile are
@@ -17,13 +22,43 @@ pub(crate) const KEY: &str = "annotations_outside";
 /// outside.
 const DEFAULT_SHARE: f64 = 0.05;
 
+/// Selection of annotations by class, from `[input.annotations]`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct AnnotationRules {
+    /// Classes of the annotations that are the reference's objects. Empty for all classes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub classes: Vec<String>,
+    /// Classes or names of the annotations that are regions of interest. Pixels and objects outside all of them do not
+    /// count. Empty if everything counts.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub regions: Vec<String>,
+}
+
+impl AnnotationRules {
+    /// Returns whether all annotations are objects, and everything counts.
+    #[must_use]
+    pub fn is_default(&self) -> bool {
+        self.classes.is_empty() && self.regions.is_empty()
+    }
+}
+
+/// What a task reads from a file of annotations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum AnnotationPart {
+    /// The objects of the reference.
+    Objects,
+    /// The pixels that count: those of the tile's core within a region of interest.
+    Counted,
+}
+
 /// Annotation counts (outlines of objects) of one reference file. Each annotation counts in one field besides
 /// `objects`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Annotations {
     /// Index of the tile, from 0.
     pub tile: usize,
-    /// All annotations of the file.
+    /// Annotations of the file that are objects of the reference: all with an outline, without regions of interest and
+    /// without those of other classes.
     pub objects: usize,
     /// Annotations without a pixel in the tile.
     pub outside: usize,
@@ -31,6 +66,24 @@ pub struct Annotations {
     pub partly_outside: usize,
     /// Unusable annotations within the tile: they cover no pixel's center, or later ones cover all of their pixels.
     pub unusable: usize,
+    /// Annotations of classes that the study does not select. Not among `objects`, nor are the next two.
+    #[serde(default)]
+    pub other_classes: usize,
+    /// Points, lines and annotations without a geometry.
+    #[serde(default)]
+    pub without_area: usize,
+    /// Regions of interest with a pixel in the tile.
+    #[serde(default)]
+    pub regions: usize,
+    /// Objects and regions whose outline crosses itself. The even-odd rule defines their inside.
+    #[serde(default)]
+    pub self_crossing: usize,
+    /// Objects and regions with a hole that is not within the outline. Only the common part is cut out.
+    #[serde(default)]
+    pub stray_holes: usize,
+    /// Objects on a slide whose center is in no tile of the study.
+    #[serde(default)]
+    pub beyond_tiles: usize,
 }
 
 impl Annotations {
@@ -41,10 +94,12 @@ impl Annotations {
         self.outside as f64 > allowed * self.objects as f64
     }
 
-    /// Returns whether all annotations are used completely.
+    /// Returns whether all annotations are used, completely and as drawn.
     #[must_use]
     pub fn are_whole(&self) -> bool {
-        self.outside + self.partly_outside + self.unusable == 0
+        let left_out =
+            self.outside + self.unusable + self.other_classes + self.without_area + self.beyond_tiles;
+        left_out + self.partly_outside + self.self_crossing + self.stray_holes == 0
     }
 }
 
@@ -60,4 +115,31 @@ pub(super) fn share(input: &Section<'_>) -> Result<f64, StudyError> {
         return Ok(given);
     }
     input.not_allowed(KEY, &number(given), "0 to 1, a share of the annotations of a file")
+}
+
+/// Reads the selection of annotations.
+pub(super) fn rules(input: &Section<'_>) -> Result<AnnotationRules, StudyError> {
+    let Some(section) = input.section(RULES, SECTION)? else { return Ok(AnnotationRules::default()) };
+    section.allow(&["classes", "regions"])?;
+    let read = |key: &str| -> Result<Vec<String>, StudyError> {
+        let Some(names) = section.list(key, TEXTS, Value::as_str)? else { return Ok(Vec::new()) };
+        if names.is_empty() {
+            return section.not_allowed(key, "an empty list", "one or more names, or no such key");
+        }
+        if names.iter().any(|name| name.is_empty()) {
+            return section.not_allowed(key, "an empty name", "names as in the annotation files");
+        }
+        let mut names: Vec<String> = names.into_iter().map(str::to_owned).collect();
+        // Sorted, so that equal selections have equal identities.
+        names.sort();
+        names.dedup();
+        Ok(names)
+    };
+    let rules = AnnotationRules { classes: read("classes")?, regions: read("regions")? };
+    match rules.regions.iter().find(|name| rules.classes.contains(name)) {
+        Some(name) => {
+            section.not_allowed("regions", &format!("\"{name}\""), "names that are not among classes")
+        }
+        None => Ok(rules),
+    }
 }

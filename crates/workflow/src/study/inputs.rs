@@ -1,5 +1,6 @@
 //! Input files of a study: tiles found by pattern, and their reference files.
 
+use super::annotations::AnnotationRules;
 use super::slides::SlideTile;
 use super::wording::{TEXT, fail, needed_texts};
 use super::{StudyError, StudyProblem};
@@ -27,12 +28,19 @@ pub struct StudyTile {
 pub enum ReferenceSource {
     /// The output at default parameters: evaluation 0.
     Defaults,
-    /// One file per tile, in the tiles' order: an image of labels or of a mask, or polygons in GeoJSON.
+    /// One file per tile, in the tiles' order: an image of labels or of a mask, or polygons in GeoJSON. All tiles of a
+    /// slide have the slide's file. Until [`Study::cut`](super::Study::cut), one file per slide.
     Masks(Vec<PathBuf>),
 }
 
 /// Suffix of label maps, which are in the same folder as their tiles. Patterns do not match them as tiles.
 const LABELS: &str = "_labels";
+
+/// Ending of label maps.
+const LABELS_PNG: &str = "_labels.png";
+
+/// Endings of files of annotations: GeoJSON, plain or compressed.
+const ANNOTATIONS: [&str; 2] = [".geojson", ".geojson.gz"];
 
 /// Returns the distinct files that match the patterns of a list, in order of their paths.
 pub(super) fn found(input: &Section<'_>, key: &str) -> Result<Vec<StudyTile>, StudyError> {
@@ -111,7 +119,13 @@ fn whole_pattern(folder: &Path, pattern: &str) -> Option<String> {
     Some(Path::new(&folder).join(pattern).to_str()?.to_owned())
 }
 
-pub(super) fn reference(input: &Section<'_>, tiles: &[StudyTile]) -> Result<ReferenceSource, StudyError> {
+/// Returns the reference of these tiles or slides. Slides and selected annotations have files of annotations only.
+pub(super) fn reference(
+    input: &Section<'_>,
+    tiles: &[StudyTile],
+    is_of_slides: bool,
+    rules: &AnnotationRules,
+) -> Result<ReferenceSource, StudyError> {
     let named = input.text("reference", TEXT)?.unwrap_or("defaults");
     if named == "defaults" {
         return Ok(ReferenceSource::Defaults);
@@ -126,10 +140,14 @@ pub(super) fn reference(input: &Section<'_>, tiles: &[StudyTile]) -> Result<Refe
     for tile in tiles {
         let stem = stem(&tile.path);
         // The most detailed reference comes first: objects by label or outline, then pixels.
-        let endings = [format!("{LABELS}.png"), ".geojson".to_owned(), ".png".to_owned()];
-        let candidates = endings.map(|ending| folder.join(format!("{stem}{ending}")));
+        let endings: &[&str] = match is_of_slides || !rules.is_default() {
+            true => &ANNOTATIONS,
+            false => &[LABELS_PNG, ANNOTATIONS[0], ANNOTATIONS[1], ".png"],
+        };
+        let candidates = endings.iter().map(|ending| folder.join(format!("{stem}{ending}")));
         // In a folder of tiles and label maps, the tile itself is not its own reference.
-        let mask = candidates.into_iter().find(|mask| mask.is_file() && !same_file(mask, &tile.path));
+        let mut candidates = candidates.filter(|mask| mask.is_file() && !same_file(mask, &tile.path));
+        let mask = candidates.next();
         match mask {
             // Tiles with one name in several folders: the mask can belong to only one of them.
             Some(mask) if !taken.insert(mask.clone()) => {
@@ -138,7 +156,11 @@ pub(super) fn reference(input: &Section<'_>, tiles: &[StudyTile]) -> Result<Refe
             Some(mask) => masks.push(mask),
             None => {
                 let tile = tile.path.clone();
-                return fail(input, "reference", StudyProblem::NoMask { folder, tile, stem });
+                let problem = match endings.len() {
+                    2 => StudyProblem::NoAnnotations { folder, tile, stem },
+                    _ => StudyProblem::NoMask { folder, tile, stem },
+                };
+                return fail(input, "reference", problem);
             }
         }
     }

@@ -120,3 +120,27 @@ fn a_workflow_without_a_reference_takes_none() {
             .is_none()
     );
 }
+
+#[test]
+fn tiles_of_a_slide_have_its_annotations() {
+    let folder = Folder::with(&["slides/a.svs", "slides/b.svs", "truth/a.geojson", "truth/b.geojson.gz"]);
+    let slides = (TILES, "slides = [\"slides/*.svs\"]\nhalo = 0");
+    let mut study = folder.example(&[slides, (DEFAULTS, "reference = \"truth\"")]).expect("slides");
+    let masks = |study: &pleach_workflow::Study| match &study.reference {
+        ReferenceSource::Masks(masks) => folder.names(masks),
+        ReferenceSource::Defaults => panic!("a folder was given"),
+    };
+    assert_eq!(masks(&study), ["DIR/truth/a.geojson", "DIR/truth/b.geojson.gz"]);
+    let files = &study.slides.as_ref().expect("slides").files;
+    let tiles = [&files[0], &files[0], &files[1], &files[1]].map(Clone::clone).to_vec();
+    study.cut(tiles);
+    let [a, b] = ["DIR/truth/a.geojson", "DIR/truth/b.geojson.gz"];
+    assert_eq!(masks(&study), [a, a, b, b]);
+    study.keep_tiles(&[true, false, false, true]);
+    assert_eq!((masks(&study), study.tiles.len()), (vec![a.to_owned(), b.to_owned()], 2));
+    // An image is no reference of a slide.
+    let folder = Folder::with(&["slides/a.svs", "truth/a_labels.png", "truth/a.png"]);
+    let error = folder.example(&[slides, (DEFAULTS, "reference = \"truth\"")]).expect_err("no annotations");
+    let expected = "DIR/study.toml: input.reference: DIR/truth has none of a.geojson and a.geojson.gz for DIR/slides/a.svs";
+    assert_eq!(folder.shown(&error.to_string()), expected);
+}

@@ -97,9 +97,57 @@ fn invalid_tiles_are_refused() {
     );
     refused(
         &[("normalize = true", "normalized = true")],
-        ": input.normalized: unknown; known are tiles, slides, magnification, tile, halo, skip_background, tissue, reference, annotations_outside, normalize",
+        ": input.normalized: unknown; known are tiles, slides, magnification, tile, halo, skip_background, tissue, reference, annotations_outside, annotations, normalize",
     );
     refused_beside(&["tiles/a_labels.png"], &[], r#": input.tiles: no file matches "tiles/*.png""#);
+}
+
+#[test]
+fn invalid_selections_of_annotations_are_refused() {
+    let files = ["tiles/a.png", "truth/a.geojson"];
+    let defaults = "reference = \"defaults\"";
+    let with = |lines: &str, message: &str| {
+        let reference = format!("reference = \"truth\"\n[input.annotations]\n{lines}");
+        refused_beside(&files, &[("normalize = true\n", ""), (defaults, &reference)], message);
+    };
+    with(
+        "classes = []",
+        ": input.annotations.classes: an empty list is not allowed; allowed: one or more names, or no such key",
+    );
+    with(
+        "classes = \"a\"",
+        ": input.annotations.classes: the text \"a\" has the wrong type; allowed: a list of texts",
+    );
+    with(
+        "regions = [\"\"]",
+        ": input.annotations.regions: an empty name is not allowed; allowed: names as in the annotation files",
+    );
+    with(
+        "classes = [\"A\"]\nregions = [\"A\"]",
+        ": input.annotations.regions: \"A\" is not allowed; allowed: names that are not among classes",
+    );
+    // The operations of these tests have no variants.
+    with(
+        "regions = [\"ROI\"]",
+        ": input.annotations: regions is not allowed; allowed: none: nothing that measures in workflow nuclei can leave pixels out",
+    );
+    let weights = |weights: &str, message: &str| {
+        let edited = format!("metric = \"dice\"\nweights = {weights}\n");
+        refused(&[("metric = \"dice\"\n", &edited)], message);
+    };
+    weights("1", ": response.weights: 1 has the wrong type; allowed: a text");
+    weights(
+        "\"area\"",
+        ": response.weights: \"area\" is not allowed; allowed: \"equal\", \"tissue\", \"annotated\"",
+    );
+    weights(
+        "\"tissue\"",
+        ": response.weights: \"tissue\" is not allowed; allowed: \"equal\", \"annotated\" for tiles; \"tissue\" needs slides",
+    );
+    weights(
+        "\"annotated\"",
+        ": response.weights: \"annotated\" is not allowed; allowed: \"equal\", \"tissue\" with reference = \"defaults\"; \"annotated\" needs a folder of references",
+    );
 }
 
 #[test]

@@ -1,0 +1,79 @@
+//! `[input]` of study files: images, their reference, and the switches of the workflow.
+
+use super::StudyError;
+use super::annotations::{self, AnnotationRules, RULES};
+use super::inputs::{self, ReferenceSource, StudyTile};
+use super::slides::{self, KEYS, Slides};
+use super::wording::SWITCH;
+use crate::operation::Registry;
+use crate::toml_fields::Section;
+use crate::workflow::Workflow;
+
+/// Images of `[input]` and their reference.
+pub(super) struct Images {
+    pub(super) slides: Option<Slides>,
+    /// Empty in a study of slides.
+    pub(super) tiles: Vec<StudyTile>,
+    pub(super) reference: ReferenceSource,
+    pub(super) annotations_outside: f64,
+    pub(super) annotation_rules: AnnotationRules,
+}
+
+/// Reads the images and their reference.
+pub(super) fn images(input: &Section<'_>) -> Result<Images, StudyError> {
+    let slides = slides::slides(input)?;
+    let tiles = if slides.is_some() { Vec::new() } else { inputs::found(input, "tiles")? };
+    let annotation_rules = annotations::rules(input)?;
+    let named = slides.as_ref().map_or(&tiles, |slides| &slides.files);
+    let reference = inputs::reference(input, named, slides.is_some(), &annotation_rules)?;
+    let annotations_outside = annotations::share(input)?;
+    if !annotation_rules.is_default() && reference == ReferenceSource::Defaults {
+        let allowed = "none with reference = \"defaults\"; a folder with X.geojson for each tile or slide X has annotations";
+        return input.not_allowed(RULES, "a section", allowed);
+    }
+    Ok(Images { slides, tiles, reference, annotations_outside, annotation_rules })
+}
+
+/// Returns the workflow that measures only within the regions of interest, and within the cores of tiles.
+pub(super) fn within_regions(
+    input: &Section<'_>,
+    workflow: Workflow,
+    registry: &Registry,
+) -> Result<Workflow, StudyError> {
+    if let Some(within) = workflow.within_regions(registry) {
+        return Ok(within);
+    }
+    let allowed = format!("none: nothing that measures in workflow {} can leave pixels out", workflow.name);
+    input.not_allowed(RULES, "regions", &allowed)
+}
+
+/// Returns the workflow that measures only within the cores of tiles.
+pub(super) fn without_halo(
+    input: &Section<'_>,
+    workflow: Workflow,
+    halo_px: u32,
+    registry: &Registry,
+) -> Result<Workflow, StudyError> {
+    if let Some(within) = workflow.within_cores(registry) {
+        return Ok(within);
+    }
+    let allowed = format!("0: nothing that measures in workflow {} can leave the halo out", workflow.name);
+    input.not_allowed("halo", &halo_px.to_string(), &allowed)
+}
+
+/// Reads the switches, which are keys of `[input]`: `normalize = false` leaves the stage out.
+pub(super) fn switches(input: &Section<'_>, workflow: &Workflow) -> Result<Vec<String>, StudyError> {
+    let switches = workflow.switches();
+    let mut known = vec!["tiles"];
+    known.extend(KEYS);
+    known.extend(workflow.reference.iter().flat_map(|_| ["reference", annotations::KEY, RULES]));
+    known.extend(&switches);
+    input.allow(&known)?;
+    let mut off = Vec::new();
+    for name in switches {
+        if input.boolean(name, SWITCH)? == Some(false) {
+            off.push(name.to_owned());
+        }
+    }
+    Ok(off)
+}
