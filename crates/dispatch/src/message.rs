@@ -10,7 +10,7 @@ use crate::plan::{OutputPlan, ReuseScope};
 use crate::{BucketId, InstanceId, LeaseId, PlanId, WorkerId};
 pub use code::{CodePackage, ExternalOperation};
 use pleach_regions::{ElementType, RegionKey, Table};
-use pleach_workflow::{Durability, SlideTile, Stage, Value};
+use pleach_workflow::{Durability, SlideTile, Stage, StainFit, Value};
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
 use std::path::Path;
@@ -373,6 +373,8 @@ pub struct InputFile {
     pub reference: Option<(ElementType, FileContent)>,
     /// For a slide: the part to read, which is the pixels of the tile, or its core as a table.
     pub slide: Option<(ElementType, SlideTile)>,
+    /// For fitted values: the values. The file is not read.
+    pub stain: Option<StainFit>,
 }
 
 /// Input file: path on the submitting host, content digest, length.

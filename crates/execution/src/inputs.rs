@@ -15,7 +15,7 @@ use pleach_regions::{DataRegion, ElementType, RegionIdentity, RegionKey};
 use pleach_results::cache_walk;
 use pleach_study::PreparedStudy;
 use pleach_study::file_digest::digest;
-use pleach_workflow::ReferenceSource;
+use pleach_workflow::{ReferenceSource, StainFit};
 use slide::{Core, SlideFile, Window};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -55,6 +55,15 @@ impl Source for File {
     }
 }
 
+/// Source of fitted values.
+struct Fitted(StainFit);
+
+impl Source for Fitted {
+    fn load(&self) -> Result<DataRegion, TaskFailure> {
+        Ok(DataRegion::Table(self.0.table()))
+    }
+}
+
 /// Returns the failure of a task whose input cannot be read.
 fn failure(cause: String) -> TaskFailure {
     TaskFailure { at: "input".to_owned(), cause }
@@ -71,21 +80,27 @@ pub(crate) fn sources(prepared: &PreparedStudy) -> HashMap<RegionKey, Arc<dyn So
     let digests = prepared.file_digests();
     let mut sources: HashMap<RegionKey, Arc<dyn Source>> = HashMap::new();
     let mut slides: HashMap<&Path, Arc<SlideFile>> = HashMap::new();
+    let declared = &prepared.study.workflow.inputs;
     for (number, (tile, facts)) in prepared.study.tiles.iter().zip(&prepared.tiles).enumerate() {
         let images = prepared.study.workflow.inputs.len();
         if let Some(part) = &tile.slide {
             let file =
                 slides.entry(&tile.path).or_insert_with(|| SlideFile::new(&tile.path, digests[number]));
-            for (&key, input) in facts.inputs.iter().zip(&prepared.study.workflow.inputs) {
-                let source: Arc<dyn Source> = match input.element {
-                    ElementType::Table => Arc::new(Core(part.clone())),
+            for (&key, input) in facts.inputs.iter().zip(declared) {
+                let source: Arc<dyn Source> = match (prepared.study.fit_of(input, tile), input.element) {
+                    (Some(fit), _) => Arc::new(Fitted(*fit)),
+                    (None, ElementType::Table) => Arc::new(Core(part.clone())),
                     _ => Arc::new(Window { file: Arc::clone(file), tile: part.clone() }),
                 };
                 sources.insert(key, source);
             }
             continue;
         }
-        for &key in &facts.inputs[..images] {
+        for (&key, input) in facts.inputs[..images].iter().zip(declared) {
+            if let Some(fit) = prepared.study.fit_of(input, tile) {
+                sources.insert(key, Arc::new(Fitted(*fit)));
+                continue;
+            }
             let (path, digest) = (tile.path.clone(), digests[number]);
             sources.insert(key, Arc::new(File { path, digest, read_as: ReadAs::Tile }));
         }
@@ -134,7 +149,7 @@ impl WorkersFile {
 
 impl Source for WorkersFile {
     fn prepare(&self) -> Option<Preparation> {
-        if let Some((ElementType::Table, _)) = self.input.slide {
+        if self.input.stain.is_some() || matches!(self.input.slide, Some((ElementType::Table, _))) {
             return None;
         }
         let contents: Vec<FileContent> = self.contents().cloned().collect();
@@ -148,6 +163,9 @@ impl Source for WorkersFile {
     }
 
     fn load(&self) -> Result<DataRegion, TaskFailure> {
+        if let Some(fit) = self.input.stain {
+            return Fitted(fit).load();
+        }
         if let Some((ElementType::Table, tile)) = &self.input.slide {
             return Core(tile.clone()).load();
         }

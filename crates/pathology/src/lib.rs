@@ -17,6 +17,7 @@ mod nuclei;
 mod typed_operation;
 
 pub use compare::both_empty_column;
+pub use normalize::ColorCounts;
 use pleach_workflow::{Operation, Registry};
 use std::sync::Arc;
 
@@ -31,11 +32,11 @@ pub const NUCLEI_DESCRIPTORS: [(&str, &str); 5] = [
 
 /// Returns every operation of this crate: `nuclei.normalize`, the seven tasks `nuclei.*`, `compare.masks` and
 /// `compare.objects`, and the variants of the last two for windows with a halo, `compare.core-masks` and
-/// `compare.owned-objects`.
+/// `compare.owned-objects`, and `nuclei.normalize-fitted`, the first with fitted values.
 #[must_use]
 pub fn registry() -> Registry {
     let operations = [
-        normalize::NORMALIZE,
+        normalize::FITTED,
         nuclei::BACKGROUND,
         nuclei::RECONSTRUCT,
         nuclei::CANDIDATES,
@@ -48,5 +49,6 @@ pub fn registry() -> Registry {
         compare::CORE_MASKS,
         compare::OWNED_OBJECTS,
     ];
-    Registry::new(operations.into_iter().map(|operation| Arc::new(operation) as Arc<dyn Operation>))
+    let typed = operations.into_iter().map(|operation| Arc::new(operation) as Arc<dyn Operation>);
+    Registry::new(typed.chain([Arc::new(normalize::Normalize) as Arc<dyn Operation>]))
 }

@@ -102,6 +102,7 @@ impl PreparedStudy {
             let tiles = slides::cut(file, &study, slides)?;
             study.cut(tiles);
         }
+        slides::stain::fit(file, &mut study)?;
         let parts = [("phases", !study.phases.is_empty()), ("until", study.until.is_some())];
         if let (Some(table), Some((part, _))) = (table, parts.iter().find(|(_, there)| *there)) {
             return Err(PrepareError::DrawsItsOwn { table: table.to_owned(), file: file.to_owned(), part });
@@ -414,8 +415,11 @@ fn look_at_tiles(study_file: &Path, study: &Study) -> Result<InspectedInputs, Pr
         Err(PrepareError::SlideAsTile { file: study_file.to_owned(), slide: slide.to_owned() })
     };
     for (number, file) in study.tiles.iter().enumerate() {
-        // Every workflow input is the tile itself, except the core of a slide's tile.
-        let key = |input: &RegionDecl| identity::of_tile(&input.region, &file.path, file.slide.as_ref());
+        // Every workflow input is the tile itself, except the core of a slide's tile and fitted values.
+        let key = |input: &RegionDecl| match study.fit_of(input, file) {
+            Some(fit) => identity::of_stain_fit(&input.region, fit),
+            None => identity::of_tile(&input.region, &file.path, file.slide.as_ref()),
+        };
         let mut inputs: Vec<_> = study.workflow.inputs.iter().map(key).collect();
         if let Some(part) = &file.slide {
             tiles.push(PlanTile { pixels: part.pixels(), inputs });

@@ -27,9 +27,9 @@ pub use joined_responses::JOIN;
 pub use operation::{Accepts, Argument, Meter, Operation, OperationError, Port, Registry, plain_name};
 pub use parameter::{Domain, Parameter};
 pub use study::{
-    Annotations, BasePoints, BothEmpty, Durability, GivenDataMethod, Method, MethodSpec, ParameterSpace,
-    Phase, ReferenceSource, SlideTile, Slides, StoppingRule, Study, StudyError, StudyProblem, StudyTile,
-    SurvivorRule, Survivors, TissueRule, core_of,
+    Annotations, BasePoints, BothEmpty, Durability, FitScope, GivenDataMethod, Method, MethodSpec,
+    Normalization, ParameterSpace, Phase, ReferenceSource, SlideTile, Slides, StainFit, StainStatistics,
+    StoppingRule, Study, StudyError, StudyProblem, StudyTile, SurvivorRule, Survivors, TissueRule, core_of,
 };
 pub use validate::stage_file;
 pub use value::{NotFinite, ParseValueError, Real, Value, ValueType};

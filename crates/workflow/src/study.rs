@@ -10,6 +10,7 @@ mod method;
 mod phase;
 mod slides;
 mod space;
+mod stain;
 mod wording;
 
 use crate::domain_error::DomainError;
@@ -28,6 +29,7 @@ use serde::{Deserialize, Serialize};
 pub(crate) use slides::KEYS as SLIDE_KEYS;
 pub use slides::{SlideTile, Slides, TissueRule, core_of};
 pub use space::{MethodSpec, ParameterSpace};
+pub use stain::{FitScope, Normalization, StainFit, StainStatistics};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
@@ -51,6 +53,10 @@ pub struct Study {
     /// The slides and their tiling. `None` in a study of tiles.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slides: Option<Slides>,
+    /// Stain normalization with fitted values. `None` without normalization, or if each tile is fitted to itself and to
+    /// the built-in target.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub normalization: Option<Normalization>,
     /// Reference that results are compared with.
     pub reference: ReferenceSource,
     /// Maximum share of the annotations of a reference file that may be outside its tile.
@@ -256,6 +262,7 @@ impl Study {
 
         let input = needed_section(&root, "input")?;
         let switched_off = switches(&input, &workflow)?;
+        let switches: Vec<String> = workflow.switches().into_iter().map(str::to_owned).collect();
         let workflow = workflow.without(&switched_off);
         let Images { slides, tiles, reference, annotations_outside } = images(&input)?;
         // Checks follow the order of the file, so that the first mistake is reported first.
@@ -269,6 +276,9 @@ impl Study {
             Some(halo) => without_halo(&input, workflow, halo, registry)?,
             None => workflow,
         };
+        let (fitted, normalization) =
+            stain::normalization(&input, workflow, &switches, slides.is_some(), registry)?;
+        workflow = fitted;
         override_parameters(&root, &mut workflow, registry)?;
         let names = &workflow.response.metrics;
         let analyzed: Vec<(usize, String)> =
@@ -282,6 +292,7 @@ impl Study {
             switched_off,
             tiles,
             slides,
+            normalization,
             reference,
             annotations_outside,
             annotations: Vec::new(),
@@ -354,7 +365,8 @@ fn without_halo(
     input.not_allowed("halo", &halo_px.to_string(), &allowed)
 }
 
-/// Reads the switches, which are keys of `[input]`: `normalize = false` leaves the stage out.
+/// Reads the switches, which are keys of `[input]`: `normalize = false` leaves the stage out. A section is read
+/// by [`stain::normalization`].
 fn switches(input: &Section<'_>, workflow: &Workflow) -> Result<Vec<String>, StudyError> {
     let switches = workflow.switches();
     let mut known = vec!["tiles"];
@@ -364,7 +376,9 @@ fn switches(input: &Section<'_>, workflow: &Workflow) -> Result<Vec<String>, Stu
     input.allow(&known)?;
     let mut off = Vec::new();
     for name in switches {
-        if input.boolean(name, SWITCH)? == Some(false) {
+        // A section switches the stage on, and has its settings (`stain.rs`).
+        let is_section = input.value(name, SWITCH, |value| Some(value.is_table()))? == Some(true);
+        if !is_section && input.boolean(name, SWITCH)? == Some(false) {
             off.push(name.to_owned());
         }
     }

@@ -5,7 +5,7 @@
 
 use super::{Companion, InvalidSubmission, Submission, VERSION};
 use pleach_workflow::{
-    Annotations, InputOrigin, Method, Phase, ReferenceSource, Registry, Stage, StoppingRule, StudyTile,
+    Annotations, InputOrigin, Method, Phase, ReferenceSource, Registry, Stage, StoppingRule, StainFit, StudyTile,
     TaskInput,
 };
 use std::collections::HashSet;
@@ -40,8 +40,11 @@ impl Submission {
             count("references", masks, study.tiles.len())?;
         }
         count("tiles", study.tiles.len().min(1), 1)?;
+        let fits = study.normalization.iter().flat_map(|of| &of.fits).map(StainFit::is_sound);
+        let fits: Vec<bool> = fits.collect();
         let sound = |(tile, pixels): (&StudyTile, &u64)| {
             tile.slide.as_ref().is_none_or(|part| part.is_sound() && part.pixels() == *pixels)
+                && tile.fit.is_none_or(|fit| fits.get(fit) == Some(&true))
         };
         if !study.tiles.iter().zip(&self.pixels).all(sound) || (masks > 0 && study.slides.is_some()) {
             return Err(InvalidSubmission::Slide);

@@ -20,13 +20,15 @@ pub(super) fn input_files(
         let tile = submission.content(&files[number]);
         let part = prepared.study.tiles[number].slide.as_ref();
         for (&key, input) in facts.inputs.iter().zip(images) {
-            let slide = part.map(|part| (input.element, part.clone()));
-            inputs.insert(key, InputFile { key, file: tile.clone(), reference: None, slide });
+            let stain = prepared.study.fit_of(input, &prepared.study.tiles[number]).copied();
+            let slide = part.filter(|_| stain.is_none()).map(|part| (input.element, part.clone()));
+            inputs.insert(key, InputFile { key, file: tile.clone(), reference: None, slide, stain });
         }
         if let Some(mask) = files.get(prepared.tiles.len() + number) {
             for (&key, &element) in facts.inputs[images.len()..].iter().zip(&elements) {
                 let reference = Some((element, tile.clone()));
-                inputs.insert(key, InputFile { key, file: submission.content(mask), reference, slide: None });
+                let file = submission.content(mask);
+                inputs.insert(key, InputFile { key, file, reference, slide: None, stain: None });
             }
         }
     }

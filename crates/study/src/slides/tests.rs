@@ -33,7 +33,7 @@ fn mask(image: Raster, set: &[(&str, i64)]) -> Raster {
     let values: Vec<Value> = workflow.parameters.iter().map(value).collect();
     let own = workflow.reference.clone().unwrap();
     let tile = Arc::new(DataRegion::Bgr8(image));
-    let run = SingleRun { workflow: &workflow, registry: &registry, values: &values, tile, reference: None };
+    let run = SingleRun { workflow: &workflow, registry: &registry, values: &values, tile, stain: None, reference: None };
     let wanted = [of_stage(&workflow, own.stage, own.output)];
     let region = run.run(&wanted, |_, _| {}).unwrap().remove(0);
     region.raster(ElementType::Mask).unwrap().clone()
