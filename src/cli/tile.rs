@@ -71,9 +71,12 @@ pub(crate) struct TissueArgs {
 /// Reads the size of a slide.
 fn slide_size(text: &str) -> Result<[u32; 2], String> {
     let allowed = 512..=tissue::slide::MAX_SLIDE_PX;
-    let sides = text.split_once('x').and_then(|(width, height)| Some([width.parse().ok()?, height.parse().ok()?]));
+    let sides =
+        text.split_once('x').and_then(|(width, height)| Some([width.parse().ok()?, height.parse().ok()?]));
     match sides {
         Some(sides) if sides.iter().all(|side| allowed.contains(side)) => Ok(sides),
-        _ => Err(format!("WIDTHxHEIGHT with sides of {} to {} px is allowed", allowed.start(), allowed.end())),
+        _ => {
+            Err(format!("WIDTHxHEIGHT with sides of {} to {} px is allowed", allowed.start(), allowed.end()))
+        }
     }
 }

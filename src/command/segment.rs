@@ -33,8 +33,14 @@ pub(super) fn execute(args: &SegmentArgs, registry: &Registry) -> CommandResult 
     let mask = reference.map(|reference| single_run::of_stage(&workflow, reference.stage, reference.output));
     let mask =
         mask.ok_or_else(|| CommandError::Internal("the reference application has no mask".to_owned()))?;
-    let replay =
-        SingleRun { workflow: &workflow, registry, values: &values, tile: Arc::new(image), stain: None, reference: None };
+    let replay = SingleRun {
+        workflow: &workflow,
+        registry,
+        values: &values,
+        tile: Arc::new(image),
+        stain: None,
+        reference: None,
+    };
     let kept = if args.regions.is_some() { written(&workflow) } else { Vec::new() };
     let wanted: Vec<TaskOutput> = std::iter::once(mask).chain(kept.iter().map(|(_, place)| *place)).collect();
     let mut timings = Map::new();

@@ -31,9 +31,8 @@ fn steps(pixels: &[u8], width: usize, column: usize) -> f64 {
     let pairs = pixels.chunks_exact(3 * width).filter_map(|row| {
         let at = |x: usize| &row[3 * x..][..3];
         let (left, right) = (at(column - 1), at(column));
-        (left != GLASS && right != GLASS).then(|| {
-            (0..3).map(|c| f64::from(left[c].abs_diff(right[c]))).sum::<f64>()
-        })
+        (left != GLASS && right != GLASS)
+            .then(|| (0..3).map(|c| f64::from(left[c].abs_diff(right[c]))).sum::<f64>())
     });
     let all: Vec<f64> = pairs.collect();
     assert!(all.len() > 300, "{}", all.len());

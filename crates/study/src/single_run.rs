@@ -312,8 +312,14 @@ mod tests {
         let workflow = Workflow::load(std::path::Path::new(file), &registry).unwrap();
         let values: Vec<Value> = workflow.parameters.iter().map(|p| p.default).collect();
         let tile = Arc::new(DataRegion::Bgr8(tissue::generate(3, 0, 192).unwrap().image));
-        let replay =
-            SingleRun { workflow: &workflow, registry: &registry, values: &values, tile, stain: None, reference: None };
+        let replay = SingleRun {
+            workflow: &workflow,
+            registry: &registry,
+            values: &values,
+            tile,
+            stain: None,
+            reference: None,
+        };
         let mut run = Vec::new();
         let wanted = [of_stage(&workflow, 1, 0), of_stage(&workflow, 2, 0)];
         let made = replay.run(&wanted, |task, _| run.push(task.name.clone())).unwrap();
@@ -331,7 +337,14 @@ mod tests {
         let tile = tile();
         let empty = Raster::filled(128, 128, 1, 0).unwrap();
         let reference = Some(Arc::new(DataRegion::Mask(empty)));
-        let replay = SingleRun { workflow: &workflow, registry: &registry, values: &values, tile, stain: None, reference };
+        let replay = SingleRun {
+            workflow: &workflow,
+            registry: &registry,
+            values: &values,
+            tile,
+            stain: None,
+            reference,
+        };
         let metrics = replay.run(&[of_stage(&workflow, 1, 0)], |_, _| {}).unwrap();
         assert_eq!(metrics[0].table().unwrap().get("dice"), Some(0.0));
     }
@@ -346,7 +359,8 @@ mod tests {
             registry: &registry,
             values: &values,
             tile: gray,
-            stain: None, reference: None,
+            stain: None,
+            reference: None,
         };
         let error = replay.run(&outputs(&workflow), |_, _| {}).unwrap_err();
         let expected = "stage normalization, task normalize: data region holds gray8; bgr8 is needed";

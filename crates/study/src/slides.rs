@@ -10,7 +10,7 @@ use pleach_pathology::image_io::ImageFileError;
 use pleach_regions::{Partition, PartitionError, Raster, SpatialBounds};
 use pleach_slides::{Scale, Slide, SlideError, Tissue, files_of};
 use pleach_workflow::{Real, SlideTile, Slides, Study, StudyTile};
-pub use stain::fit_table;
+pub use stain::{fit_note, fit_table};
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;

@@ -30,7 +30,10 @@ impl Parallel for AllCores {
                         }
                         let result = of(number);
                         // A thread that panicked ends the scope, so a poisoned lock has no reader.
-                        results.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push((number, result));
+                        results
+                            .lock()
+                            .unwrap_or_else(std::sync::PoisonError::into_inner)
+                            .push((number, result));
                     }
                 });
             }

@@ -5,8 +5,8 @@
 
 use super::{Companion, InvalidSubmission, Submission, VERSION};
 use pleach_workflow::{
-    Annotations, InputOrigin, Method, Phase, ReferenceSource, Registry, Stage, StoppingRule, StainFit, StudyTile,
-    TaskInput,
+    Annotations, InputOrigin, Method, Phase, ReferenceSource, Registry, Stage, StainFit, StoppingRule,
+    StudyTile, TaskInput,
 };
 use std::collections::HashSet;
 use std::path::Path;

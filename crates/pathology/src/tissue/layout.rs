@@ -136,7 +136,8 @@ impl Layout {
                     None => {
                         nucleus.center = [0; 2].map(|_| draw.range(-MARGIN_PX, size + MARGIN_PX));
                         let [x, y] = nucleus.center;
-                        let density = 0.6 + 0.27 * crowding.at((origin[0] + x) / 150.0, (origin[1] + y) / 150.0);
+                        let density =
+                            0.6 + 0.27 * crowding.at((origin[0] + x) / 150.0, (origin[1] + y) / 150.0);
                         // The first nucleus is accepted anywhere inside, so that every tile has one.
                         if !self.nuclei.is_empty() && !draw.chance(density) {
                             continue;
@@ -149,7 +150,8 @@ impl Layout {
                 let [x, y] = nucleus.center;
                 let inside = [x, y].iter().all(|c| (-MARGIN_PX..size + MARGIN_PX).contains(c));
                 // Nuclei align with visible fibers and have random directions elsewhere.
-                let ([tx, ty], [rx, ry]) = (recipe.fibers.tangent(origin[0] + x, origin[1] + y), draw.direction());
+                let ([tx, ty], [rx, ry]) =
+                    (recipe.fibers.tangent(origin[0] + x, origin[1] + y), draw.direction());
                 let weight = 1.4 - recipe.fibrousness;
                 let axis = [tx + weight * rx, ty + weight * ry];
                 let length = (axis[0] * axis[0] + axis[1] * axis[1]).sqrt();

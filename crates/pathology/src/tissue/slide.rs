@@ -83,9 +83,8 @@ impl SlideTissue {
         };
         state.candidates.retain(|cell, _| cell[1] >= row - 2);
         let cells = missing(&state.candidates, row - 2..row + 3, columns.clone());
-        let made = parallel.map(cells.len(), |n| {
-            cells::candidates(&self.recipe, &self.coverage, self.seed, cells[n])
-        });
+        let made = parallel
+            .map(cells.len(), |n| cells::candidates(&self.recipe, &self.coverage, self.seed, cells[n]));
         state.candidates.extend(cells.into_iter().zip(made));
         state.placed.retain(|cell, _| cell[1] >= row - 1);
         let cells = missing(&state.placed, row - 1..row + 2, columns.start + 1..columns.end - 1);
@@ -148,9 +147,8 @@ impl SlideTissue {
         }
         let labels = labels::rasterize(&mut layout.nuclei, side as u32);
         let shift = [left, top].map(|at| at as i32 - margin as i32);
-        let is_own = |center: &[f32; 2]| {
-            center.iter().all(|at| (margin..margin + CELL_PX as f32).contains(at))
-        };
+        let is_own =
+            |center: &[f32; 2]| center.iter().all(|at| (margin..margin + CELL_PX as f32).contains(at));
         let outline = |(index, nucleus): (usize, &super::nucleus::Nucleus)| {
             let reach = nucleus.reach_px() as i32 + 1;
             let start = nucleus.center.map(|at| (at as i32 - reach).max(0));

@@ -107,7 +107,8 @@ proptest! {
     #[test]
     fn pieces_with_the_fit_of_the_whole_are_normalized_as_the_whole(image in image()) {
         let height = image.pixels.len() / image.width;
-        let pieces = [0..height / 2, height / 2..height].map(|of| rows(&image, of));
+        let halves = [0..height / 2, height / 2..height].into_iter().filter(|of| !of.is_empty());
+        let pieces: Vec<DataRegion> = halves.map(|of| rows(&image, of)).collect();
         let whole = rows(&image, 0..height);
         let mut counts = ColorCounts::default();
         pieces.iter().rev().for_each(|piece| counts.add(pixels(piece)));
@@ -135,7 +136,8 @@ fn normalized_tissue_has_the_statistics_of_the_target() {
     let (image, table) = (DataRegion::Bgr8(image), DataRegion::Table(fit.table()));
     let operation = registry().get("nuclei.normalize-fitted", 1).unwrap().clone();
     let found = statistics(pixels(&operation.run(&[&image, &table], &[]).unwrap()[0]));
-    let built_in = statistics(pixels(&registry().get("nuclei.normalize", 1).unwrap().run(&[&image], &[]).unwrap()[0]));
+    let built_in =
+        statistics(pixels(&registry().get("nuclei.normalize", 1).unwrap().run(&[&image], &[]).unwrap()[0]));
     let distance = |of: &StainStatistics| -> f64 {
         (0..3).map(|axis| (of.mean[axis].get() - target.mean[axis].get()).abs()).sum()
     };

@@ -129,14 +129,9 @@ struct Blocks {
 
 impl Blocks {
     fn new(tiles: &[StudyTile], side_px: u32) -> Self {
-        let core = |[x_px, y_px, width_px, height_px]: [u32; 4]| PixelRectangle {
-            x_px,
-            y_px,
-            width_px,
-            height_px,
-        };
-        let cores: Vec<_> =
-            tiles.iter().filter_map(|tile| Some(core(tile.slide.as_ref()?.core))).collect();
+        let core =
+            |[x_px, y_px, width_px, height_px]: [u32; 4]| PixelRectangle { x_px, y_px, width_px, height_px };
+        let cores: Vec<_> = tiles.iter().filter_map(|tile| Some(core(tile.slide.as_ref()?.core))).collect();
         let (mut before, mut count) = (Vec::with_capacity(cores.len()), 0);
         for core in &cores {
             before.push(count);
@@ -175,31 +170,19 @@ pub fn fit_table(study: &Study, tile: usize) -> Option<DataRegion> {
     Some(DataRegion::Table(fits.get(study.tiles.get(tile)?.fit?)?.table()))
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use pleach_workflow::SlideTile;
-    use std::collections::HashSet;
-
-    fn tile(core: [u32; 4]) -> StudyTile {
-        let slide = Some(SlideTile { magnification: None, core, window: core });
-        StudyTile { name: String::new(), path: "s.svs".into(), slide, fit: None }
-    }
-
-    #[test]
-    fn blocks_cover_each_core_once() {
-        let tiles = [tile([0, 0, 300, 200]), tile([300, 0, 100, 200]), tile([0, 200, 300, 64])];
-        let blocks = Blocks::new(&tiles, 64);
-        let mut seen = HashSet::new();
-        for block in blocks.sample(usize::MAX) {
-            for y in block.y_px..block.y_px + block.height_px {
-                (block.x_px..block.x_px + block.width_px).for_each(|x| assert!(seen.insert((x, y))));
-            }
-        }
-        assert_eq!(seen.len(), 300 * 200 + 100 * 200 + 300 * 64);
-        let some: Vec<_> = blocks.sample(7).collect();
-        assert_eq!((some.len(), some[0]), (7, blocks.block(0)));
-        assert!(some.iter().all(|block| blocks.sample(usize::MAX).any(|of| of == *block)));
-        assert_eq!(Blocks::new(&[], 64).sample(7).count(), 0);
-    }
+/// Returns a line about the normalization of a study. `None` without fitted values.
+pub fn fit_note(study: &Study) -> Option<String> {
+    let normalization = study.normalization.as_ref()?;
+    let scope = match normalization.scope {
+        FitScope::Tile => "fitted to each tile",
+        FitScope::Slide => "fitted to the tissue of each slide",
+    };
+    let target = match &normalization.target {
+        Some(path) => format!("; the target is {}", path.display()),
+        None => String::new(),
+    };
+    Some(format!("stain normalization: {scope}{target}"))
 }
+
+#[cfg(test)]
+mod tests;

@@ -195,7 +195,11 @@ pub(super) fn normalization(
     let scope = if is_slides { FitScope::Slide } else { FitScope::Tile };
     let normalization = match (given, &fitted) {
         (Some((name, _)), None) => {
-            return input.not_allowed(name, "a section", "true or false: no operation of the workflow is fitted");
+            return input.not_allowed(
+                name,
+                "a section",
+                "true or false: no operation of the workflow is fitted",
+            );
         }
         (Some((_, given)), Some(_)) => given,
         (None, _) => Normalization { scope, target: None, fits: Vec::new() },

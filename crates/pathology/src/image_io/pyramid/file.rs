@@ -84,7 +84,13 @@ impl<'a> PyramidFile<'a> {
             let single = level.places.len() == 1;
             let table = |part: u64| match level.places.first() {
                 // A single value is in the field itself.
-                Some(tile) if single => if tile[0] == 0 { place[part as usize] } else { tile[part as usize] },
+                Some(tile) if single => {
+                    if tile[0] == 0 {
+                        place[part as usize]
+                    } else {
+                        tile[part as usize]
+                    }
+                }
                 _ => table + part * 8 * level.places.len() as u64,
             };
             let fields = fields(level, number, [table(0), table(1)], format, microns_per_px * scale);

@@ -7,8 +7,8 @@
 use super::super::appearance::TileAppearance;
 use super::super::arithmetic::Draw;
 use super::super::layout::Layout;
-use super::{CELL_PX, REACH_PX};
 use super::coverage::{Content, Coverage};
+use super::{CELL_PX, REACH_PX};
 
 /// Distance within which structures of two cells can touch, pixels: twice the largest radius of a nucleus.
 const CONTACT_PX: f32 = 96.0;
@@ -75,18 +75,15 @@ pub(super) fn survivors<'a>(cell: Cell, of: impl Fn(Cell) -> Option<&'a Layout>)
     let (low, high) = (origin(cell), origin(cell.map(|at| at + 1)));
     let mut layout = own.clone();
     layout.nuclei.retain(|nucleus| {
-        let is_inner = (0..2).all(|axis| {
-            (low[axis] + CONTACT_PX..high[axis] - CONTACT_PX).contains(&nucleus.center[axis])
-        });
-        let near = |center: [f32; 2]| {
-            (0..2).all(|axis| (center[axis] - nucleus.center[axis]).abs() < CONTACT_PX)
-        };
+        let is_inner = (0..2)
+            .all(|axis| (low[axis] + CONTACT_PX..high[axis] - CONTACT_PX).contains(&nucleus.center[axis]));
+        let near =
+            |center: [f32; 2]| (0..2).all(|axis| (center[axis] - nucleus.center[axis]).abs() < CONTACT_PX);
         is_inner
             || neighbors.iter().all(|(at, other)| {
                 let gives_way = order(*at) < order(cell);
-                let overlaps = |of: &super::super::nucleus::Nucleus| {
-                    near(of.center) && !nucleus.is_apart(of, SPACING)
-                };
+                let overlaps =
+                    |of: &super::super::nucleus::Nucleus| near(of.center) && !nucleus.is_apart(of, SPACING);
                 !(gives_way && other.nuclei.iter().any(overlaps))
                     && other.blood.iter().all(|blood| blood.is_clear_of(nucleus))
             })

@@ -84,8 +84,7 @@ impl Island {
     fn depth_px(&self, x: f32, y: f32) -> f32 {
         let (dx, dy) = (x - self.center[0], y - self.center[1]);
         let [ax, ay] = self.axis;
-        let (u, v) =
-            ((dx * ax + dy * ay) / self.half_axes_px[0], (dy * ax - dx * ay) / self.half_axes_px[1]);
+        let (u, v) = ((dx * ax + dy * ay) / self.half_axes_px[0], (dy * ax - dx * ay) / self.half_axes_px[1]);
         // `half_axes_px[1]` is the shorter one, so the gradient is at most 1.
         (1.0 - (u * u + v * v).sqrt()) * self.half_axes_px[1]
     }

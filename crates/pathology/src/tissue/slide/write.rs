@@ -69,12 +69,12 @@ pub fn write_slide(
     summary.bytes = match annotations {
         None => write(None)?,
         // The annotations are complete before the slide is published, and published after it.
-        Some(path) => {
-            replace_with(path, |file| write(Some(file)).map_err(|error| match error {
+        Some(path) => replace_with(path, |file| {
+            write(Some(file)).map_err(|error| match error {
                 ImageFileError::Unwritable { cause, .. } => cause,
                 other => io::Error::other(other),
-            }))?
-        }
+            })
+        })?,
     };
     Ok(summary)
 }
