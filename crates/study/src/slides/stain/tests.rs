@@ -191,8 +191,8 @@ fn written_slide_opens_with_its_resolution_and_levels() {
     }
 }
 
-/// Statistics by the pixels that are read, on the slide of the test data. A half of the blocks stands for a sample, and a quarter of
-/// the magnification for a level of a pyramid.
+/// Statistics by the pixels that are read, on the slide of the test data. A half of the blocks is a sample, and a quarter of
+/// the magnification a level of a pyramid.
 #[test]
 fn sample_of_blocks_has_the_statistics_of_the_slide() {
     let Some(data) = crate::slides::tests::data("sample_of_blocks_has_the_statistics_of_the_slide") else {
