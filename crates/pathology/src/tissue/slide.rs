@@ -203,13 +203,13 @@ mod tests {
     /// Renders an area around the corner of four blocks at once, with all structures of the slide.
     #[test]
     fn blocks_are_parts_of_one_rendering() {
-        let slide = SlideTissue::new(3, [1_536, 1_536]);
+        let slide = SlideTissue::new(3, [2_048, 2_048]);
         let (mut state, mut all) = (TissueRow::default(), HashMap::new());
         let mut blocks: HashMap<Cell, Vec<u8>> = HashMap::new();
-        for row in 0..3 {
+        for row in 0..4 {
             slide.enter(&mut state, row, &OneThread);
             all.extend(state.placed.clone());
-            for column in 0..3 {
+            for column in 0..4 {
                 let block = slide.block(&state, column, row).map(|(_, _, pixels)| pixels);
                 let glass = || GLASS.repeat(CELL_PX * CELL_PX);
                 blocks.insert([column as i32, row as i32], block.unwrap_or_else(glass));
@@ -224,7 +224,7 @@ mod tests {
             layout.holes.extend(&all[cell].holes);
         }
         let mut tissue = 0;
-        for corner in [512, 1024] {
+        for corner in [512, 1_536] {
             let area = Area { left: corner - 90, top: corner - 90, width: 180, height: 180 };
             let coverage = |x: f32, y: f32| slide.coverage.at(x, y);
             let mut whole = optics::render_part(&slide.recipe, &layout, area, coverage);
