@@ -28,14 +28,12 @@ pub struct StainStatistics {
     pub deviation: [Real; 3],
 }
 
-/// Fitted values of a stain normalization.
+/// Fitted values of a stain normalization. All fields are always serialized: messages to workers are positional.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct StainFit {
     /// Statistics that normalized tissue gets. `None` uses those built into the operation.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<StainStatistics>,
     /// Statistics of the tissue of the tile's slide. `None` uses those of the tile.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<StainStatistics>,
 }
 
