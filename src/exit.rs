@@ -12,8 +12,8 @@ use pleach_execution::executor::ExecutionError;
 use pleach_execution::result_files::ResultsError;
 use pleach_execution::rounds::{RoundsError, phases::PhasesError};
 use pleach_execution::session::SessionError;
-use pleach_interop::classification::ClassificationError;
 use pleach_export::{ExportError, FolderStateError};
+use pleach_interop::classification::ClassificationError;
 use pleach_interop::error::{
     DesignFormError, DrawError, ImportFileError, MethodError, ProblemError, ResponsesError, SampleTableError,
 };

@@ -260,7 +260,13 @@ pub(crate) const EXAMPLES: [(&str, &[Example]); 45] = [
         )],
     ),
     ("demo", &[("pleach demo", "Study nuclear segmentation on generated tissue, in the folder demo.")]),
-    ("tissue", &[("pleach tissue --out tiles --count 4 --size 1024", "Make 4 tiles of 1024 x 1024 px.")]),
+    (
+        "tissue",
+        &[
+            ("pleach tissue --out tiles --count 4 --size 1024", "Make 4 tiles of 1024 x 1024 px."),
+            ("pleach tissue --slide 20000x20000 --out slide.tif", "Make a slide of 20,000 x 20,000 px."),
+        ],
+    ),
     (
         "completions",
         &[(

@@ -6,6 +6,7 @@ pub(crate) use export::{ApplyArgs, ExportArgs, FileArgs, ParameterArgs};
 
 use super::at_least_one;
 use clap::Args;
+use pleach_pathology::tissue;
 use std::num::NonZeroU32;
 use std::path::PathBuf;
 
@@ -48,9 +49,21 @@ pub(crate) struct DemoArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct TissueArgs {
-    /// Folder for the tiles and their label maps
-    #[arg(long, value_name = "DIR")]
+    /// Folder for the tiles and their label maps, or with --slide a file for the slide (tiled TIFF)
+    #[arg(long, value_name = "DIR|FILE")]
     pub(crate) out: PathBuf,
+    /// Make one slide of this size in pixels, 512x512 to 262144x262144
+    #[arg(long, value_name = "WIDTHxHEIGHT", value_parser = slide_size, conflicts_with_all = ["size", "count"])]
+    pub(crate) slide: Option<[u32; 2]>,
+    /// File for the outlines of the slide's nuclei (GeoJSON)
+    #[arg(long, value_name = "FILE", requires = "slide")]
+    pub(crate) annotations: Option<PathBuf>,
+    /// Compress the slide without loss
+    #[arg(long, requires = "slide")]
+    pub(crate) lossless: bool,
+    /// JPEG quality of the slide (1-100)
+    #[arg(long, value_name = "N", default_value_t = 80, requires = "slide", conflicts_with = "lossless", value_parser = clap::value_parser!(u8).range(1..=100))]
+    pub(crate) quality: u8,
     /// Side of a tile in pixels
     #[arg(long, value_name = "PX", default_value = "512", value_parser = at_least_one::<u32>)]
     pub(crate) size: u32,
@@ -60,4 +73,17 @@ pub(crate) struct TissueArgs {
     /// Seed; the same seed gives the same tiles
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) seed: u64,
+}
+
+/// Reads the size of a slide.
+fn slide_size(text: &str) -> Result<[u32; 2], String> {
+    let allowed = 512..=tissue::slide::MAX_SLIDE_PX;
+    let sides =
+        text.split_once('x').and_then(|(width, height)| Some([width.parse().ok()?, height.parse().ok()?]));
+    match sides {
+        Some(sides) if sides.iter().all(|side| allowed.contains(side)) => Ok(sides),
+        _ => {
+            Err(format!("WIDTHxHEIGHT with sides of {} to {} px is allowed", allowed.start(), allowed.end()))
+        }
+    }
 }

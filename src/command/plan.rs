@@ -22,15 +22,15 @@ use pleach_report::raster;
 use pleach_results::cache_walk;
 use pleach_results::folder::publish;
 use pleach_results::record::AnnotatedTile;
-use pleach_study::{PreparedStudy, annotations};
-use pleach_workflow::Registry;
+use pleach_study::{PreparedStudy, annotations, slides};
+use pleach_workflow::{Normalization, Registry};
 use serde::Serialize;
 use std::num::NonZeroU32;
 use std::path::Path;
 
 /// Output of `pleach plan --json`.
 #[derive(Debug, Serialize)]
-struct Plans {
+struct Plans<'a> {
     plans: Vec<PlanRecord>,
     /// Forecast of each phase. Empty for a study with a single plan.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -41,6 +41,9 @@ struct Plans {
     /// Tasks and stages to run as one, with `--granularity`.
     #[serde(skip_serializing_if = "Option::is_none")]
     granularity: Option<GranularityRecord>,
+    /// Fitted stain normalization. Missing without fitted values.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    normalization: Option<&'a Normalization>,
 }
 
 /// Runs the command.
@@ -90,9 +93,11 @@ pub(super) fn execute(args: &PlanArgs, registry: &Registry) -> CommandResult {
             parts: parts::forecast(&prepared.study),
             annotations,
             granularity,
+            normalization: prepared.study.normalization.as_ref(),
         });
     }
     annotations::notes(&prepared.study).iter().for_each(|line| print_line(line));
+    slides::fit_note(&prepared.study).iter().for_each(|line| print_line(line));
     table::show(&prepared.study.name, &plans).iter().chain(&left_out).for_each(|line| print_line(line));
     let too_much = args.memory.map_or(u64::MAX, MemorySize::bytes);
     table::beyond(&plans, too_much).iter().for_each(|line| print_line(line));

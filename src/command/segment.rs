@@ -7,7 +7,8 @@ mod written;
 use crate::cli::SegmentArgs;
 use crate::exit::{CommandError, CommandResult};
 use crate::terminal::{print_json, print_line};
-use pleach_interop::export::{self, Format};
+use pleach_interop::export as region_files;
+use pleach_interop::export::Format;
 use pleach_pathology::image_io;
 use pleach_pathology::kernels::Connectivity;
 use pleach_pathology::kernels::components::Components;
@@ -43,8 +44,14 @@ pub(super) fn execute(args: &SegmentArgs, registry: &Registry) -> CommandResult 
     let mask = reference.map(|reference| single_run::of_stage(&workflow, reference.stage, reference.output));
     let mask =
         mask.ok_or_else(|| CommandError::Internal("the reference application has no mask".to_owned()))?;
-    let replay =
-        SingleRun { workflow: &workflow, registry, values: &values, tile: Arc::new(image), reference: None };
+    let replay = SingleRun {
+        workflow: &workflow,
+        registry,
+        values: &values,
+        tile: Arc::new(image),
+        stain: None,
+        reference: None,
+    };
     let kept = if args.regions.is_some() { written(&workflow) } else { Vec::new() };
     let nuclei = features.as_ref().and_then(|_| nuclei_of(&workflow));
     let wanted: Vec<TaskOutput> =
@@ -69,7 +76,7 @@ pub(super) fn execute(args: &SegmentArgs, registry: &Registry) -> CommandResult 
     image_io::write_mask(&args.out, mask).map_err(CommandError::tile)?;
     if let (Some((file, format)), Some(nuclei)) = (features, regions.get(kept.len() + 1)) {
         let fail = |error: &dyn std::fmt::Display| format!("--features {}: {error}", file.display());
-        let bytes = export::bytes(nuclei, format).map_err(|error| CommandError::Input(fail(&error)))?;
+        let bytes = region_files::bytes(nuclei, format).map_err(|error| CommandError::Input(fail(&error)))?;
         publish(file, &bytes)
             .map_err(|error| CommandError::writing(format_args!("--features {}", file.display()), &error))?;
     }

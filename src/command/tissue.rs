@@ -1,6 +1,7 @@
-//! `pleach tissue`: generates synthetic tiles with exact label maps.
+//! `pleach tissue`: generates synthetic tiles with exact label maps, or a slide.
 
 pub(super) mod demo;
+mod slide;
 
 use crate::cli::TissueArgs;
 use crate::exit::{CommandError, CommandResult};
@@ -10,6 +11,9 @@ use std::fs;
 
 /// Runs the command.
 pub(super) fn execute(args: &TissueArgs) -> CommandResult {
+    if let Some(size_px) = args.slide {
+        return slide::execute(args, size_px);
+    }
     let mut nuclei = 0;
     for index in 0..args.count.get() {
         let tissue = tissue::generate(args.seed, index, args.size)

@@ -160,7 +160,8 @@ fn edited_annotations_change_results_and_weights_count() {
     let best =
         best.as_array().expect("a list").iter().find(|of| of["role"] == "best").expect("an evaluation");
     let rows = rows(&study.path("first/responses.csv"));
-    let of = rows.iter().filter(|row| row["evaluation"] == best["evaluation"].to_string());
+    let best_evaluation = best["evaluation"].to_string();
+    let of = rows.iter().filter(|row| row["evaluation"] == best_evaluation);
     let values: Vec<f64> = of.map(|row| row["dice"].parse().expect("a number")).collect();
     let mean: f64 = values.iter().zip(weights).map(|(value, weight)| value * weight).sum::<f64>() / 12_288.0;
     let plain: f64 = values.iter().sum::<f64>() / 4.0;

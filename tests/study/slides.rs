@@ -44,6 +44,12 @@ fn of_slide(lines: &str, edits: &[(&str, &str)]) -> (Study, Image) {
 }
 
 fn edit(study: &Study, lines: &str, edits: &[(&str, &str)]) {
+    // Tiles are compared with images of them, which are fitted to themselves.
+    let by_tile = ("normalize = true", "normalize = { fit = \"tile\" }");
+    edit_inputs(study, lines, &[&[by_tile], edits].concat());
+}
+
+fn edit_inputs(study: &Study, lines: &str, edits: &[(&str, &str)]) {
     let slides = format!("slides = [\"slides/*.svs\"]\n{lines}");
     study.edit(&[&[("tiles = [\"tiles/*.png\"]", slides.as_str())], edits].concat());
 }
@@ -103,6 +109,30 @@ fn tiles_of_a_slide_are_what_images_of_them_are() {
         .map(|mut row| row.remove("tile").expect("a tile"))
         .collect();
     assert_eq!(names, ["s/0_0", "s/128_0", "s/256_0", "s/0_128", "s/128_128", "s/256_128"]);
+}
+
+/// By default all tiles of a slide have one fit, on any number of workers. A second run of the study reads the cache, and an
+/// edited target runs again.
+#[test]
+fn fit_of_a_slide_is_an_input_of_its_tiles() {
+    let lines = "tile = 128\nhalo = 16\nskip_background = false";
+    let (study, _) = of_slide(lines, &[]);
+    run(&study, "by-tile", &["--workers", "1"]);
+    edit_inputs(&study, lines, &[]);
+    let fitted = findings(&study, "one", &["--strategy", "none", "--workers", "1"]);
+    assert_eq!(findings(&study, "two", &["--workers", "2"]), fitted);
+    assert_ne!(responses(&study, "by-tile"), responses(&study, "one"));
+    let target = ("normalize = true", "normalize = { target = \"tiles/tissue_01.png\" }");
+    edit_inputs(&study, lines, &[target]);
+    let cached = |out: &str| {
+        run(&study, out, &["--cache", "cache", "--workers", "2"]);
+        executed(&study, out)
+    };
+    assert!(cached("first") > 0);
+    assert_eq!(cached("again"), 0);
+    assert_ne!(responses(&study, "first"), responses(&study, "one"));
+    std::fs::copy(study.path("tiles/tissue_02.png"), study.path("tiles/tissue_01.png")).expect("copied");
+    assert!(cached("edited") > 0);
 }
 
 /// The part of a mask within the tile's core.

@@ -19,7 +19,7 @@ use pleach_external::{CodeFiles, OperationDescription, descriptions};
 use pleach_planner::{PlanTile, StrategyName, identity};
 use pleach_slides::files_of;
 use pleach_study::{Defect, PreparedStudy, SubmittedStudy};
-use pleach_workflow::{ReferenceSource, Registry, SlideTile, Study, Value};
+use pleach_workflow::{ReferenceSource, RegionDecl, Registry, SlideTile, Study, Value};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
@@ -290,11 +290,18 @@ impl Submission {
         let elements = workflow.reference_elements();
         let count = self.pixels.len();
         let facts = |number: usize| {
-            let (tile, part) = (&self.inputs[number], self.study.tiles[number].slide.as_ref());
-            let mut inputs: Vec<_> =
-                workflow.inputs.iter().map(|input| of(&input.region, tile, part)).collect();
+            let (tile, file) = (&self.inputs[number], &self.study.tiles[number]);
+            let key = |input: &RegionDecl| match self.study.fit_of(input, file) {
+                Some(fit) => identity::of_stain_fit(&format!("study {id} {}", input.region), fit),
+                None => of(&input.region, tile, file.slide.as_ref()),
+            };
+            let mut inputs: Vec<_> = workflow.inputs.iter().map(key).collect();
             if let Some(mask) = self.inputs.get(count + number) {
-                inputs.extend(elements.iter().map(|element| of(&format!("reference {element}"), mask, part)));
+                inputs.extend(
+                    elements
+                        .iter()
+                        .map(|element| of(&format!("reference {element}"), mask, file.slide.as_ref())),
+                );
             }
             PlanTile { pixels: self.pixels[number], inputs }
         };

@@ -10,7 +10,7 @@ use crate::plan::{OutputPlan, ReuseScope};
 use crate::{BucketId, InstanceId, LeaseId, PlanId, WorkerId};
 pub use code::{CodePackage, ExternalOperation};
 use pleach_regions::{ElementType, RegionKey, Table};
-use pleach_workflow::{AnnotationPart, AnnotationRules, Durability, SlideTile, Stage, Value};
+use pleach_workflow::{AnnotationPart, AnnotationRules, Durability, SlideTile, Stage, StainFit, Value};
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
 use std::path::Path;
@@ -375,6 +375,8 @@ pub struct InputFile {
     pub slide: Option<(ElementType, SlideTile)>,
     /// For a reference with annotations that are selected: the selection, and what to read.
     pub annotations: Option<(AnnotationRules, AnnotationPart)>,
+    /// For fitted values: the values. The file is not read.
+    pub stain: Option<StainFit>,
 }
 
 /// Input file: path on the submitting host, content digest, length.

@@ -16,7 +16,7 @@ use pleach_results::cache_walk;
 use pleach_study::PreparedStudy;
 use pleach_study::file_digest::digest;
 use pleach_study::references::ReferenceFile;
-use pleach_workflow::{AnnotationPart, AnnotationRules, ReferenceSource, SlideTile};
+use pleach_workflow::{AnnotationPart, AnnotationRules, ReferenceSource, SlideTile, StainFit};
 use slide::{Core, SlideFile, Window};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -67,6 +67,15 @@ impl Source for File {
     }
 }
 
+/// Source of fitted values.
+struct Fitted(StainFit);
+
+impl Source for Fitted {
+    fn load(&self) -> Result<DataRegion, TaskFailure> {
+        Ok(DataRegion::Table(self.0.table()))
+    }
+}
+
 /// Returns the failure of a task whose input cannot be read.
 fn failure(cause: String) -> TaskFailure {
     TaskFailure { at: "input".to_owned(), cause }
@@ -83,8 +92,8 @@ pub(crate) fn sources(prepared: &PreparedStudy) -> HashMap<RegionKey, Arc<dyn So
     let digests = prepared.file_digests();
     let mut sources: HashMap<RegionKey, Arc<dyn Source>> = HashMap::new();
     let mut slides: HashMap<&Path, Arc<SlideFile>> = HashMap::new();
+    let declared = &prepared.study.workflow.inputs;
     for (number, (tile, facts)) in prepared.study.tiles.iter().zip(&prepared.tiles).enumerate() {
-        let images = &prepared.study.workflow.inputs;
         let reference = |element, part| {
             let ReferenceSource::Masks(masks) = &prepared.study.reference else { return None };
             let (path, digest) = (masks[number].clone(), digests[prepared.tiles.len() + number]);
@@ -94,8 +103,10 @@ pub(crate) fn sources(prepared: &PreparedStudy) -> HashMap<RegionKey, Arc<dyn So
             let source: Arc<dyn Source> = Arc::new(File { path, digest, read_as });
             Some(source)
         };
-        for (&key, input) in facts.inputs.iter().zip(images) {
+        for (&key, input) in facts.inputs.iter().zip(declared) {
+            let fit = prepared.study.fit_of(input, tile);
             let source: Option<Arc<dyn Source>> = match (&tile.slide, input.element) {
+                _ if fit.is_some() => fit.map(|fit| Arc::new(Fitted(*fit)) as Arc<dyn Source>),
                 _ if input.is_counted() => reference(input.element, AnnotationPart::Counted),
                 (Some(part), ElementType::Table) => Some(Arc::new(Core(part.clone()))),
                 (Some(part), _) => {
@@ -110,7 +121,7 @@ pub(crate) fn sources(prepared: &PreparedStudy) -> HashMap<RegionKey, Arc<dyn So
             };
             sources.extend(source.map(|source| (key, source)));
         }
-        let references = facts.inputs[images.len()..].iter().zip(&elements);
+        let references = facts.inputs[declared.len()..].iter().zip(&elements);
         sources.extend(references.filter_map(|(&key, &element)| {
             reference(element, AnnotationPart::Objects).map(|source| (key, source))
         }));
@@ -152,7 +163,7 @@ impl WorkersFile {
 
 impl Source for WorkersFile {
     fn prepare(&self) -> Option<Preparation> {
-        if let Some((ElementType::Table, _)) = self.input.slide {
+        if self.input.stain.is_some() || matches!(self.input.slide, Some((ElementType::Table, _))) {
             return None;
         }
         let contents: Vec<FileContent> = self.contents().cloned().collect();
@@ -166,6 +177,9 @@ impl Source for WorkersFile {
     }
 
     fn load(&self) -> Result<DataRegion, TaskFailure> {
+        if let Some(fit) = self.input.stain {
+            return Fitted(fit).load();
+        }
         if let Some((ElementType::Table, tile)) = &self.input.slide {
             return Core(tile.clone()).load();
         }

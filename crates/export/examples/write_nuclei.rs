@@ -15,6 +15,7 @@ const STEP_PX: u32 = 32;
 /// Nuclei along a side of a tile of 4,096 px.
 const NUCLEI_A_TILE: u32 = 4_096 / STEP_PX;
 
+#[expect(clippy::print_stdout, reason = "it prints its measurements")]
 fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);
     let count: u32 = arguments.next().ok_or("COUNT is missing")?.parse()?;

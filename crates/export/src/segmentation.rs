@@ -234,6 +234,7 @@ impl Segmentation<'_> {
             registry: self.registry,
             values: self.values,
             tile: Arc::new(image),
+            stain: slides::fit_table(study, tile).map(Arc::new),
             reference: None,
         };
         let regions = run.run(&[self.output], |_, _| {})?;

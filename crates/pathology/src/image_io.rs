@@ -1,8 +1,8 @@
-//! Reads and writes tiles, masks and label maps: PNG, JPEG and TIFF in, PNG and TIFF out. Polygons in GeoJSON are read
-//! as a mask or label map.
+//! Reads and writes tiles, masks and label maps: PNG, JPEG and TIFF in, PNG, TIFF and pyramids of slides out. Polygons
+//! in GeoJSON are read as a mask or label map.
 //!
 //! The format of an image is detected by content, never by the file name. Only the first image of a TIFF or BigTIFF is
-//! read. Orientation tags are ignored. Whole-slide formats and their pyramids are not supported here.
+//! read. Orientation tags are ignored. Whole-slide formats are not read here.
 //!
 //! Headers are validated before decoding, so that no file costs more memory than the pixels it can hold.
 //! `tests/hostile_images` defines and checks the memory limits.
@@ -12,6 +12,7 @@ mod encode;
 mod geojson;
 mod jpeg;
 mod png;
+mod pyramid;
 mod read;
 mod reference;
 mod tiff;
@@ -22,8 +23,10 @@ pub use encode::{is_image, jpeg_bytes, png_bytes, tiff_bytes};
 pub use geojson::{
     MAX_GEOJSON_BYTES, MAX_SLIDE_GEOJSON_BYTES, is_annotations, read_annotations, read_polygons,
 };
+pub use pyramid::{PYRAMID_TILE_PX, Pyramid, PyramidFormat, cut, reduce, write_pyramid};
 pub use read::{TileInfo, probe, read_bgr, read_labels, read_mask};
 pub use reference::{check_annotations, check_reference, counted_mask, objects_of_view, read_reference};
+pub(crate) use write::replace_with;
 pub use write::{write_bgr, write_gray, write_labels, write_mask};
 
 use std::io;

@@ -19,6 +19,7 @@ mod nuclei;
 mod typed_operation;
 
 pub use compare::both_empty_column;
+pub use normalize::ColorCounts;
 use pleach_workflow::{Operation, Registry};
 use std::sync::Arc;
 
@@ -52,14 +53,14 @@ pub const NUCLEI_FEATURES_DESCRIPTORS: [(&str, &str); 7] = [
     ("features.json", include_str!("../descriptors/nuclei-features/features.json")),
 ];
 
-/// Returns every operation of this crate: `nuclei.normalize`, the seven tasks `nuclei.*`, the six tasks `levelset.*`, `compare.masks`
+/// Returns every operation of this crate: `nuclei.normalize` and `nuclei.normalize-fitted`, the seven tasks `nuclei.*`, the six tasks `levelset.*`, `compare.masks`
 /// and `compare.objects`, the operations `features.*`, and variants of comparisons and summaries for windows with a halo
 /// (`compare.core-masks`, `compare.owned-objects`, `features.core-summary`) and for regions of interest (`compare.counted-masks`,
 /// `compare.counted-objects`).
 #[must_use]
 pub fn registry() -> Registry {
     let operations = [
-        normalize::NORMALIZE,
+        normalize::FITTED,
         nuclei::BACKGROUND,
         nuclei::RECONSTRUCT,
         nuclei::CANDIDATES,
@@ -93,5 +94,6 @@ pub fn registry() -> Registry {
         compare::COUNTED_MASKS,
         compare::COUNTED_OBJECTS,
     ];
-    Registry::new(operations.into_iter().map(|operation| Arc::new(operation) as Arc<dyn Operation>))
+    let typed = operations.into_iter().map(|operation| Arc::new(operation) as Arc<dyn Operation>);
+    Registry::new(typed.chain([Arc::new(normalize::Normalize) as Arc<dyn Operation>]))
 }

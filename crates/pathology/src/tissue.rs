@@ -18,6 +18,7 @@ mod noise;
 mod nucleus;
 mod optics;
 mod paint;
+pub mod slide;
 
 use arithmetic::Draw;
 use pleach_regions::{Raster, ShapeError};

@@ -5,7 +5,7 @@
 //! different provenances never give the same bytes.
 
 use pleach_regions::RegionKey;
-use pleach_workflow::{Comparison, Guard, SlideTile, Stage, Value};
+use pleach_workflow::{Comparison, Guard, SlideTile, Stage, StainFit, Value};
 use std::path::Path;
 
 /// Identity of a stage instance.
@@ -83,6 +83,17 @@ pub fn of_tile(role: &str, path: &Path, slide: Option<&SlideTile>) -> RegionKey 
     }
     for side in core.iter().chain(window) {
         hash.part(&side.to_le_bytes());
+    }
+    hash.key()
+}
+
+/// Returns the region key of fitted values, by their content: all tiles of a slide have the same.
+pub fn of_stain_fit(role: &str, fit: &StainFit) -> RegionKey {
+    let mut hash = Hash::new("stain fit");
+    hash.part(role.as_bytes());
+    for (column, value) in fit.columns() {
+        hash.part(column.as_bytes());
+        hash.value(Value::Real(value));
     }
     hash.key()
 }

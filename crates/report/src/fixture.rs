@@ -105,7 +105,7 @@ impl Fixture {
 
 fn study() -> Study {
     let workflow = builtin::workflow("nuclei", &builtin::registry()).unwrap().unwrap().measuring(0);
-    let tile = |name: &str| StudyTile { name: name.to_owned(), path: name.into(), slide: None };
+    let tile = |name: &str| StudyTile { name: name.to_owned(), path: name.into(), slide: None, fit: None };
     Study {
         name: "gbm <moat>".to_owned(),
         seed: 500,
@@ -115,6 +115,7 @@ fn study() -> Study {
         tiles: vec![tile("tile & one"), tile("tile-two")],
         reference: ReferenceSource::Defaults,
         annotations_outside: 0.05,
+        normalization: None,
         annotations: Vec::new(),
         annotation_rules: Default::default(),
         tiles_without_regions: 0,

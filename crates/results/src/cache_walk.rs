@@ -14,8 +14,8 @@ use pleach_planner::memory_size::MemorySize;
 use pleach_regions::{DataRegion, Digest, ElementType, RegionIdentity, RegionKey, Table, TaskKey};
 use pleach_study::PreparedStudy;
 use pleach_workflow::{
-    AnnotationPart, AnnotationRules, Decision, InputOrigin, ReferenceSource, SlideTile, Stage, Task,
-    TaskInput, Value, guard_value,
+    AnnotationPart, AnnotationRules, Decision, InputOrigin, ReferenceSource, SlideTile, Stage, StainFit,
+    Task, TaskInput, Value, guard_value,
 };
 use std::collections::HashMap;
 use std::fs;
@@ -129,11 +129,13 @@ pub fn identities(prepared: &PreparedStudy) -> HashMap<RegionKey, RegionIdentity
     for (number, facts) in prepared.tiles.iter().enumerate() {
         let Some(tile) = files[number] else { continue };
         for (&key, input) in facts.inputs.iter().zip(&study.workflow.inputs) {
-            let identity = match &study.tiles[number].slide {
+            let tile_file = &study.tiles[number];
+            let identity = match (study.fit_of(input, tile_file), &tile_file.slide) {
                 // See below.
                 _ if input.is_counted() => continue,
-                None => of_file("image", &[tile]),
-                Some(part) => of_slide(input.element, part, tile),
+                (Some(fit), _) => of_stain_fit(fit),
+                (None, None) => of_file("image", &[tile]),
+                (None, Some(part)) => of_slide(input.element, part, tile),
             };
             identities.insert(key, identity);
         }
@@ -158,6 +160,9 @@ pub fn identities(prepared: &PreparedStudy) -> HashMap<RegionKey, RegionIdentity
 /// Returns the identity of an input that a manager sends to workers: as [`identities`] has it.
 #[must_use]
 pub fn identity_of_input(input: &InputFile) -> RegionIdentity {
+    if let Some(fit) = &input.stain {
+        return of_stain_fit(fit);
+    }
     let digest = input.file.digest_of_all();
     match (&input.slide, &input.reference) {
         (part, Some((element, tile))) => {
@@ -204,6 +209,12 @@ fn of_file(read_as: &str, files: &[[u8; 32]]) -> RegionIdentity {
         hash.update(digest);
     });
     RegionIdentity(*hash.finalize().as_bytes())
+}
+
+/// Returns the identity of fitted values: of the values, independent of the images.
+fn of_stain_fit(fit: &StainFit) -> RegionIdentity {
+    let columns = fit.columns().map(|(name, value)| format!("{name} {:016x}", value.get().to_bits()));
+    of_file(&format!("stain {}", columns.collect::<Vec<_>>().join(" ")), &[])
 }
 
 /// Returns the identity of a slide tile: of its pixels, independent of the slide's name, or of the position

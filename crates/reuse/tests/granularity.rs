@@ -1,5 +1,7 @@
 //! Granularity against brute force: distinct fused instances counted from whole histories, all partitions tried.
 
+#![expect(clippy::unwrap_used, reason = "a test")]
+
 use pleach_reuse::{
     Dataflow, FusionSavings, Granularity, GranularityProblem, MergeProblem, TaskCosts, TaskGraph, TaskReads,
 };

@@ -13,6 +13,9 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
+/// Microns per pixel of scanners: 100x has 0.1, an overview 10.
+const SCANNED: std::ops::RangeInclusive<f64> = 0.05..=20.0;
+
 /// One level of a slide's pyramid. The first has the scanned resolution.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PyramidLevel {
@@ -86,7 +89,19 @@ impl Slide {
         let damages = damages(&path, &levels);
         let microns = |axis: &str| positive(&format!("openslide.mpp-{axis}"));
         // Scanners' pixels are square. The two values differ in their last digits at most.
-        let microns = microns("x").zip(microns("y")).map(|(x, y)| f64::midpoint(x, y));
+        // Older versions of OpenSlide do not read the resolution tags of plain TIFF.
+        let of_tags = |axis: &str| {
+            let px_per_unit = positive(&format!("tiff.{axis}Resolution"))?;
+            let microns_per_unit = match property("tiff.ResolutionUnit").as_deref() {
+                Some("centimeter") => 1e4,
+                Some("inch") => 25_400.0,
+                _ => return None,
+            };
+            // Programs that know no resolution write that of screens and printers.
+            Some(microns_per_unit / px_per_unit).filter(|microns| SCANNED.contains(microns))
+        };
+        let microns = microns("x").zip(microns("y")).or_else(|| of_tags("X").zip(of_tags("Y")));
+        let microns = microns.map(|(x, y)| f64::midpoint(x, y));
         Ok(Self {
             format: property("openslide.vendor").unwrap_or_default(),
             objective_power: positive("openslide.objective-power"),

@@ -117,13 +117,14 @@ pub fn load(file: &Path, images: &AppliedImages, registry: &Registry) -> Result<
         for slide in &all.files {
             let one = Slides { files: vec![slide.clone()], ..all.clone() };
             match slides::cut(file, &study, &one) {
-                Ok(cut) => tiles.extend(cut),
+                Ok((cut, _)) => tiles.extend(cut),
                 Err(error) if matches!(*error.problem, SlideTilesProblem::NoTissue { .. }) => {}
                 Err(error) => failed.push((slide.path.clone(), error.to_string())),
             }
         }
         study.cut(tiles);
     }
+    slides::stain::fit(file, &mut study)?;
     Ok(AppliedStudy { study, failed })
 }
 

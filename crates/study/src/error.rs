@@ -122,6 +122,16 @@ pub enum PrepareError {
     /// A slide cannot be split into tiles.
     #[error("{0}")]
     Slides(#[from] SlideTilesError),
+    /// The stain normalization cannot be fitted.
+    #[error("{}: input.{field}: {cause}", file.display())]
+    StainFit {
+        /// The study file.
+        file: PathBuf,
+        /// Field of `[input]`.
+        field: &'static str,
+        /// The image and its problem.
+        cause: String,
+    },
     /// A slide is listed as a tile.
     #[error(
         "{}: input.tiles: {slide}: is a slide, and no tile; slides = [\"{slide}\"] in place of tiles cuts it into tiles",
@@ -144,7 +154,7 @@ pub enum PrepareError {
     Selection(#[from] SelectionError),
     /// A reference has too many annotations outside its tile.
     #[error("{0}")]
-    Annotations(#[from] AnnotationsError),
+    Annotations(#[from] Box<AnnotationsError>),
     /// The only tile cannot be read.
     #[error("{0}")]
     UnreadableTile(String),

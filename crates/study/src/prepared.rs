@@ -101,6 +101,7 @@ impl PreparedStudy {
             study.cut(tiles);
             study.tile_weights = weights;
         }
+        slides::stain::fit(file, &mut study)?;
         let parts = [("phases", !study.phases.is_empty()), ("until", study.until.is_some())];
         if let (Some(table), Some((part, _))) = (table, parts.iter().find(|(_, there)| *there)) {
             return Err(PrepareError::DrawsItsOwn { table: table.to_owned(), file: file.to_owned(), part });

@@ -36,6 +36,8 @@ pub struct SingleRun<'a> {
     /// Region of the tile, which serves as every input of the workflow. Images do not depend on the core of a
     /// slide's tile.
     pub tile: Arc<DataRegion>,
+    /// Fitted values of a workflow that reads them.
+    pub stain: Option<Arc<DataRegion>>,
     /// Reference of the comparison. `None` compares the run with its own result, as in the run that creates
     /// the reference.
     pub reference: Option<Arc<DataRegion>>,
@@ -173,7 +175,10 @@ impl SingleRun<'_> {
         match read {
             TaskInput::Task { task, output } => Source::Task(TaskOutput { stage, task, output }),
             TaskInput::StageInput(input) => match self.workflow.stages[stage].inputs[input].origin {
-                InputOrigin::Input(_) => Source::Given(&self.tile),
+                InputOrigin::Input(input) => {
+                    let is_fit = self.workflow.inputs[input].is_stain_fit();
+                    Source::Given(self.stain.as_ref().filter(|_| is_fit).unwrap_or(&self.tile))
+                }
                 InputOrigin::Stage { stage, output } => Source::Task(of_stage(self.workflow, stage, output)),
                 InputOrigin::Reference => self.reference(),
             },
@@ -270,7 +275,7 @@ mod tests {
     }
 
     fn of_defaults<'a>(workflow: &'a Workflow, registry: &'a Registry, values: &'a [Value]) -> SingleRun<'a> {
-        SingleRun { workflow, registry, values, tile: tile(), reference: None }
+        SingleRun { workflow, registry, values, tile: tile(), stain: None, reference: None }
     }
 
     #[test]
@@ -307,8 +312,14 @@ mod tests {
         let workflow = Workflow::load(std::path::Path::new(file), &registry).unwrap();
         let values: Vec<Value> = workflow.parameters.iter().map(|p| p.default).collect();
         let tile = Arc::new(DataRegion::Bgr8(tissue::generate(3, 0, 192).unwrap().image));
-        let replay =
-            SingleRun { workflow: &workflow, registry: &registry, values: &values, tile, reference: None };
+        let replay = SingleRun {
+            workflow: &workflow,
+            registry: &registry,
+            values: &values,
+            tile,
+            stain: None,
+            reference: None,
+        };
         let mut run = Vec::new();
         let wanted = [of_stage(&workflow, 1, 0), of_stage(&workflow, 2, 0)];
         let made = replay.run(&wanted, |task, _| run.push(task.name.clone())).unwrap();
@@ -326,7 +337,14 @@ mod tests {
         let tile = tile();
         let empty = Raster::filled(128, 128, 1, 0).unwrap();
         let reference = Some(Arc::new(DataRegion::Mask(empty)));
-        let replay = SingleRun { workflow: &workflow, registry: &registry, values: &values, tile, reference };
+        let replay = SingleRun {
+            workflow: &workflow,
+            registry: &registry,
+            values: &values,
+            tile,
+            stain: None,
+            reference,
+        };
         let metrics = replay.run(&[of_stage(&workflow, 1, 0)], |_, _| {}).unwrap();
         assert_eq!(metrics[0].table().unwrap().get("dice"), Some(0.0));
     }
@@ -341,6 +359,7 @@ mod tests {
             registry: &registry,
             values: &values,
             tile: gray,
+            stain: None,
             reference: None,
         };
         let error = replay.run(&outputs(&workflow), |_, _| {}).unwrap_err();

@@ -3,11 +3,14 @@
 //! Opens a slide's header and the smallest level that suffices for an overview. Storage sources call [`read`] for each
 //! tile, and `core_measurement.rs` in `pleach-workflow` describes the purpose of a tile's halo.
 
+pub(crate) mod stain;
+
 use crate::{SlideTilesError, SlideTilesProblem};
 use pleach_pathology::image_io::ImageFileError;
 use pleach_regions::{Partition, PartitionError, Raster, SpatialBounds};
 use pleach_slides::{Scale, Slide, SlideError, Tissue, files_of};
 use pleach_workflow::{Real, SlideTile, Slides, Study, StudyTile, TileWeights};
+pub use stain::{fit_note, fit_table};
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
@@ -87,6 +90,7 @@ pub(crate) fn cut(
                     name: format!("{}/{}_{}", named.name, core[0], core[1]),
                     path: named.path.clone(),
                     slide: Some(SlideTile { magnification, core, window }),
+                    fit: None,
                 });
             }
         }

@@ -28,9 +28,10 @@ pub use joined_responses::JOIN;
 pub use operation::{Accepts, Argument, Meter, Operation, OperationError, Port, Registry, plain_name};
 pub use parameter::{Domain, Parameter};
 pub use study::{
-    AnnotationPart, AnnotationRules, Annotations, AppliedImages, BasePoints, BothEmpty, Durability, GivenDataMethod, Method,
-    MethodSpec, ParameterSpace, Phase, ReferenceSource, STUDY_SCHEMA, SlideTile, Slides, StoppingRule, Study, StudyError,
-    StudyProblem, StudyTile, SurvivorRule, Survivors, TileWeights, TissueRule, core_of,
+    AnnotationPart, AnnotationRules, Annotations, AppliedImages, BasePoints, BothEmpty, Durability, FitScope,
+    GivenDataMethod, Method, MethodSpec, Normalization, ParameterSpace, Phase, ReferenceSource, STUDY_SCHEMA,
+    SlideTile, Slides, StainFit, StainStatistics, StoppingRule, Study, StudyError, StudyProblem, StudyTile,
+    SurvivorRule, Survivors, TileWeights, TissueRule, core_of,
 };
 pub use validate::stage_file;
 pub use value::{NotFinite, ParseValueError, Real, Value, ValueType};

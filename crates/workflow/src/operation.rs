@@ -189,6 +189,13 @@ pub trait Operation: Send + Sync {
         None
     }
 
+    /// Returns the name and version of the operation that does the same with fitted values. That operation reads them
+    /// after all inputs of this one, as a table (see [`StainFit`](crate::StainFit)). Returns `None` if no such operation
+    /// exists.
+    fn with_stain(&self) -> Option<(&'static str, u32)> {
+        None
+    }
+
     /// Returns the estimated seconds on one core of a typical machine for an image of `pixels` pixels.
     fn cost_seconds(&self, pixels: u64) -> f64;
 

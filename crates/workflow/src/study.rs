@@ -12,6 +12,7 @@ mod method;
 mod phase;
 mod slides;
 mod space;
+mod stain;
 mod weights;
 mod wording;
 
@@ -33,6 +34,7 @@ use serde::{Deserialize, Serialize};
 pub(crate) use slides::KEYS as SLIDE_KEYS;
 pub use slides::{SlideTile, Slides, TissueRule, core_of};
 pub use space::{MethodSpec, ParameterSpace};
+pub use stain::{FitScope, Normalization, StainFit, StainStatistics};
 use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use thiserror::Error;
@@ -60,6 +62,10 @@ pub struct Study {
     /// The slides and their tiling. `None` in a study of tiles.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slides: Option<Slides>,
+    /// Stain normalization with fitted values. `None` without normalization, or if each tile is fitted to itself and to
+    /// the built-in target.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub normalization: Option<Normalization>,
     /// Reference that results are compared with.
     pub reference: ReferenceSource,
     /// Maximum share of the annotations of a reference file that may be outside its tile.
@@ -311,6 +317,7 @@ impl Study {
 
         let input = needed_section(&root, "input")?;
         let switched_off = switches(&input, &workflow)?;
+        let switches: Vec<String> = workflow.switches().into_iter().map(str::to_owned).collect();
         let workflow = workflow.without(&switched_off);
         let Images { slides, tiles, reference, annotations_outside, annotation_rules } = images(&input)?;
         // Checks follow the order of the file, so that the first mistake is reported first.
@@ -327,6 +334,9 @@ impl Study {
             Some(halo) => without_halo(&input, workflow, halo, registry)?,
             None => workflow,
         };
+        let (fitted, normalization) =
+            stain::normalization(&input, workflow, &switches, slides.is_some(), registry)?;
+        workflow = fitted;
         override_parameters(&root, &mut workflow, registry)?;
         let names = &workflow.response.metrics;
         let analyzed: Vec<(usize, String)> =
@@ -340,6 +350,7 @@ impl Study {
             switched_off,
             tiles,
             slides,
+            normalization,
             reference,
             annotations_outside,
             annotations: Vec::new(),

@@ -26,7 +26,9 @@ pub(in crate::command) fn execute(args: &DemoArgs, registry: &Registry) -> Comma
     let study = args.out.join("study.toml");
     let tiles = if own.is_empty() {
         let out = args.out.join("tiles");
-        make_tissue(&TissueArgs { out, size: SIZE_PX, count: TILES, seed: 1 })?;
+        let (slide, annotations) = (None, None);
+        let (size, count, seed, lossless, quality) = (SIZE_PX, TILES, 1, false, 0);
+        make_tissue(&TissueArgs { out, slide, annotations, lossless, quality, size, count, seed })?;
         vec!["tiles/*.png".to_owned()]
     } else {
         own

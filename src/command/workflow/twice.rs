@@ -63,7 +63,14 @@ fn digests(
     registry: &Registry,
 ) -> CommandResult<Vec<Digest>> {
     let values: Vec<Value> = workflow.parameters.iter().map(|parameter| parameter.default).collect();
-    let run = SingleRun { workflow, registry, values: &values, tile: Arc::clone(tile), reference: None };
+    let run = SingleRun {
+        workflow,
+        registry,
+        values: &values,
+        tile: Arc::clone(tile),
+        stain: None,
+        reference: None,
+    };
     let regions = run.run(outputs, |_, _| {}).map_err(CommandError::input)?;
     Ok(regions.iter().map(|region| region.digest()).collect())
 }

@@ -20,6 +20,7 @@ pub fn submission(name: &str, inputs: Vec<InputFile>) -> Submission {
         slides: None,
         reference: ReferenceSource::Defaults,
         annotations_outside: 0.05,
+        normalization: None,
         annotations: Vec::new(),
         annotation_rules: Default::default(),
         tiles_without_regions: 0,

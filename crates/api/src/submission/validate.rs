@@ -5,8 +5,8 @@
 
 use super::{Companion, InvalidSubmission, Submission, VERSION};
 use pleach_workflow::{
-    Annotations, InputOrigin, Method, Phase, ReferenceSource, RegionDecl, Registry, Stage, StoppingRule,
-    StudyTile, TaskInput,
+    Annotations, InputOrigin, Method, Phase, ReferenceSource, RegionDecl, Registry, Stage, StainFit,
+    StoppingRule, StudyTile, TaskInput,
 };
 use std::collections::HashSet;
 use std::path::Path;
@@ -40,8 +40,11 @@ impl Submission {
             count("references", masks, study.tiles.len())?;
         }
         count("tiles", study.tiles.len().min(1), 1)?;
+        let fits = study.normalization.iter().flat_map(|of| &of.fits).map(StainFit::is_sound);
+        let fits: Vec<bool> = fits.collect();
         let sound = |(tile, pixels): (&StudyTile, &u64)| {
             tile.slide.as_ref().is_none_or(|part| part.is_sound() && part.pixels() == *pixels)
+                && tile.fit.is_none_or(|fit| fits.get(fit) == Some(&true))
         };
         if !study.tiles.iter().zip(&self.pixels).all(sound) {
             return Err(InvalidSubmission::Slide);

@@ -113,7 +113,7 @@ mod tests {
             heaps in 2..5_usize,
             noise in prop::collection::vec((-1.0..1.0, -1.0..1.0), 12..24),
         ) {
-            let center = |heap: usize| [20.0 * heap as f64, if heap % 2 == 0 { 0.0 } else { 30.0 }];
+            let center = |heap: usize| [20.0 * heap as f64, if heap.is_multiple_of(2) { 0.0 } else { 30.0 }];
             let row = |(index, (x, y)): (usize, &(f64, f64))| {
                 let [cx, cy] = center(index % heaps);
                 vec![cx + x, cy + y]

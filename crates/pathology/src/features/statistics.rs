@@ -103,7 +103,7 @@ impl<'a> Meter<'a> {
                 }
             }
         }
-        for channel in 0..CHANNELS {
+        for (channel, edges) in edge_pixels.iter().enumerate() {
             let [intensity, gradient, sobel] = [0, 1, 2].map(|plane| {
                 let histogram = &mut self.histograms[plane][channel];
                 let statistics = histogram.statistics();
@@ -114,7 +114,7 @@ impl<'a> Meter<'a> {
             for statistics in [intensity, gradient, sobel] {
                 values.extend(of_any(&statistics));
             }
-            let edges = edge_pixels[channel] as f64;
+            let edges = *edges as f64;
             let mean = if pixels == 0 { 0.0 } else { 255.0 * edges / pixels as f64 };
             values.extend([edges, mean]);
         }

@@ -93,7 +93,19 @@ fn replace_file(
     path: &Path,
     write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
 ) -> Result<(), ImageFileError> {
-    let attempt = || -> io::Result<()> {
+    replace_with(path, |file| {
+        let mut buffered = BufWriter::new(file);
+        write(&mut buffered)?;
+        buffered.flush()
+    })
+}
+
+/// As [`replace_file`], for writers that seek. Returns the result of `write`.
+pub(crate) fn replace_with<T>(
+    path: &Path,
+    write: impl FnOnce(&File) -> io::Result<T>,
+) -> Result<T, ImageFileError> {
+    let attempt = || -> io::Result<T> {
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let mut builder = tempfile::Builder::new();
         builder.prefix(".pleach-").suffix(".part");
@@ -101,17 +113,14 @@ fn replace_file(
         #[cfg(unix)]
         builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
         let part = builder.tempfile_in(folder)?;
-        let mut buffered = BufWriter::new(part.as_file());
-        write(&mut buffered)?;
-        buffered.flush()?;
-        drop(buffered);
+        let written = write(part.as_file())?;
         // Sync before the rename: the file name must never refer to incomplete content.
         part.as_file().sync_all()?;
         part.persist(path)?;
         // The rename survives a crash only after the folder is synced.
         #[cfg(unix)]
         File::open(folder)?.sync_all()?;
-        Ok(())
+        Ok(written)
     };
     attempt().map_err(|cause| ImageFileError::Unwritable { path: path.to_owned(), cause })
 }

@@ -40,14 +40,45 @@ pub(super) struct Layout {
     pub(super) holes: Vec<Disc>,
 }
 
+impl Nucleus {
+    /// Returns whether the nucleus keeps `spacing` times the touching distance from another.
+    pub(super) fn is_apart(&self, other: &Nucleus, spacing: f32) -> bool {
+        is_apart(self, other.center, |[x, y]| other.radius_px([-x, -y]), spacing)
+    }
+}
+
+impl Disc {
+    /// Returns whether a nucleus is mostly clear of this red blood cell. A small part of a cell may cover a nucleus, as
+    /// in a section of some thickness.
+    pub(super) fn is_clear_of(&self, nucleus: &Nucleus) -> bool {
+        let close = (0..2).all(|axis| (self.center[axis] - nucleus.center[axis]).abs() < Grid::CELL_PX);
+        !close || is_apart(nucleus, self.center, |_| self.radius_px, 0.85)
+    }
+}
+
+fn is_apart(nucleus: &Nucleus, center: [f32; 2], radius: impl Fn([f32; 2]) -> f32, spacing: f32) -> bool {
+    let (dx, dy) = (center[0] - nucleus.center[0], center[1] - nucleus.center[1]);
+    let distance = (dx * dx + dy * dy).sqrt();
+    if distance < 1.0 {
+        return false;
+    }
+    let direction = [dx / distance, dy / distance];
+    distance > spacing * (radius(direction) + nucleus.radius_px(direction))
+}
+
 impl Layout {
     /// Places all structures of a tile.
     pub(super) fn draw(recipe: &TileAppearance, size_px: u32, draw: &mut Draw) -> Self {
+        Self::draw_at(recipe, [0.0; 2], size_px, draw)
+    }
+
+    /// Places all structures of a square whose upper left corner is at `origin`. Positions are relative to it.
+    pub(super) fn draw_at(recipe: &TileAppearance, origin: [f32; 2], size_px: u32, draw: &mut Draw) -> Self {
         let size = size_px as f32;
         let mut layout = Self { nuclei: Vec::new(), blood: Vec::new(), holes: Vec::new() };
         let vessels = count(recipe.vessels_per_mpx, size, draw).max(usize::from(size_px >= VESSEL_FROM_PX));
         for _ in 0..vessels {
-            layout.vessel(recipe, size, draw);
+            layout.vessel(recipe, origin, size, draw);
         }
         for _ in 0..count(recipe.vacuoles_per_mpx, size, draw) {
             let center = [draw.range(0.0, size), draw.range(0.0, size)];
@@ -55,12 +86,12 @@ impl Layout {
             let (axis, elongation) = (draw.direction(), draw.range(1.0, 2.0));
             layout.holes.push(Disc { center, radius_px, axis, elongation, strength: draw.range(0.2, 0.75) });
         }
-        layout.scatter_nuclei(recipe, size, draw);
+        layout.scatter_nuclei(recipe, origin, size, draw);
         layout
     }
 
     /// Adds red blood cells in a pale lumen that runs along the fibers, or a bleeding without direction.
-    fn vessel(&mut self, recipe: &TileAppearance, size: f32, draw: &mut Draw) {
+    fn vessel(&mut self, recipe: &TileAppearance, origin: [f32; 2], size: f32, draw: &mut Draw) {
         let start = [draw.range(0.0, size), draw.range(0.0, size)];
         // Bleedings are round. Vessels are cut at any angle, so all lengths are equally common.
         let (length_px, width_px) =
@@ -71,7 +102,7 @@ impl Layout {
         for _ in 0..cells {
             let [along, across] = [length_px, width_px].map(|reach| reach * draw.range(-1.0, 1.0));
             // The vessel bends with the fibers, to first order: half the turn at each end.
-            let [tx, ty] = recipe.fibers.tangent(start[0] + 0.5 * along, start[1]);
+            let [tx, ty] = recipe.fibers.tangent(origin[0] + start[0] + 0.5 * along, origin[1] + start[1]);
             let center = [start[0] + along * tx - across * ty, start[1] + along * ty + across * tx];
             // 18 to 24 px across: 7 µm shrunk by fixation, at 0.25 µm per pixel. Oblique cells look narrower.
             let radius_px = draw.range(9.0, 12.0);
@@ -83,7 +114,7 @@ impl Layout {
         }
     }
 
-    fn scatter_nuclei(&mut self, recipe: &TileAppearance, size: f32, draw: &mut Draw) {
+    fn scatter_nuclei(&mut self, recipe: &TileAppearance, origin: [f32; 2], size: f32, draw: &mut Draw) {
         let wanted = count(recipe.nuclei_per_mpx, size + 2.0 * MARGIN_PX, draw).max(1);
         let crowding = Field::new(recipe.seed ^ 0xC0DE);
         let mut grid = Grid::new(size);
@@ -105,7 +136,8 @@ impl Layout {
                     None => {
                         nucleus.center = [0; 2].map(|_| draw.range(-MARGIN_PX, size + MARGIN_PX));
                         let [x, y] = nucleus.center;
-                        let density = 0.6 + 0.27 * crowding.at(x / 150.0, y / 150.0);
+                        let density =
+                            0.6 + 0.27 * crowding.at((origin[0] + x) / 150.0, (origin[1] + y) / 150.0);
                         // The first nucleus is accepted anywhere inside, so that every tile has one.
                         if !self.nuclei.is_empty() && !draw.chance(density) {
                             continue;
@@ -118,7 +150,8 @@ impl Layout {
                 let [x, y] = nucleus.center;
                 let inside = [x, y].iter().all(|c| (-MARGIN_PX..size + MARGIN_PX).contains(c));
                 // Nuclei align with visible fibers and have random directions elsewhere.
-                let ([tx, ty], [rx, ry]) = (recipe.fibers.tangent(x, y), draw.direction());
+                let ([tx, ty], [rx, ry]) =
+                    (recipe.fibers.tangent(origin[0] + x, origin[1] + y), draw.direction());
                 let weight = 1.4 - recipe.fibrousness;
                 let axis = [tx + weight * rx, ty + weight * ry];
                 let length = (axis[0] * axis[0] + axis[1] * axis[1]).sqrt();
@@ -137,24 +170,8 @@ impl Layout {
     /// Returns whether a nucleus keeps `spacing` times the touching distance from every other nucleus, and is mostly
     /// clear of the blood.
     fn fits(&self, nucleus: &Nucleus, spacing: f32, grid: &Grid) -> bool {
-        let apart = |center: [f32; 2], radius: &dyn Fn([f32; 2]) -> f32, spacing: f32| {
-            let (dx, dy) = (center[0] - nucleus.center[0], center[1] - nucleus.center[1]);
-            let distance = (dx * dx + dy * dy).sqrt();
-            if distance < 1.0 {
-                return false;
-            }
-            let direction = [dx / distance, dy / distance];
-            distance > spacing * (radius(direction) + nucleus.radius_px(direction))
-        };
-        grid.near(nucleus.center).all(|index| {
-            let other = &self.nuclei[index];
-            apart(other.center, &|[x, y]| other.radius_px([-x, -y]), spacing)
-        }) && self.blood.iter().all(|cell| {
-            let close = (cell.center[0] - nucleus.center[0]).abs() < Grid::CELL_PX
-                && (cell.center[1] - nucleus.center[1]).abs() < Grid::CELL_PX;
-            // A small part of a cell may cover a nucleus, as in a section of some thickness.
-            !close || apart(cell.center, &|_| cell.radius_px, 0.85)
-        })
+        grid.near(nucleus.center).all(|index| nucleus.is_apart(&self.nuclei[index], spacing))
+            && self.blood.iter().all(|cell| cell.is_clear_of(nucleus))
     }
 }
 

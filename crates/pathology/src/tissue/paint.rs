@@ -9,31 +9,50 @@ use super::nucleus::{Nucleus, ShrinkageGap};
 /// Amounts of hematoxylin, eosin and blood of one pixel.
 pub(super) type Stains = [f32; 3];
 
+/// A rectangle of pixels. A part of it may be beyond the tile.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Area {
+    /// Leftmost column.
+    pub(super) left: i32,
+    /// Topmost row.
+    pub(super) top: i32,
+    /// Columns.
+    pub(super) width: usize,
+    /// Rows.
+    pub(super) height: usize,
+}
+
 /// Consecutive rows of a tile. The first may be above the tile.
 pub(super) struct Band {
+    /// Column at the left of the band.
+    left: i32,
     /// Row of the tile at the top of the band.
-    pub(super) top: i32,
+    top: i32,
     /// Pixels per row.
-    pub(super) width: usize,
+    width: usize,
     /// Amounts of stain, row-major.
     pub(super) stains: Vec<Stains>,
 }
 
 impl Band {
-    /// Paints `rows` rows from row `top`.
+    /// Paints an area. `coverage` returns the share of tissue at a position, 0 to 1.
     pub(super) fn paint(
         recipe: &TileAppearance,
         layout: &Layout,
-        top: i32,
-        rows: usize,
-        width: usize,
+        area: Area,
+        coverage: impl Fn(f32, f32) -> f32,
     ) -> Self {
+        let Area { left, top, width, height } = area;
         let stroma = Stroma::new(recipe);
         let ragged = Field::new(recipe.seed ^ 0x7A66);
-        let stains = (0..rows * width)
-            .map(|i| stroma.at((i % width) as f32, (top + (i / width) as i32) as f32))
+        let stains = (0..height * width)
+            .map(|i| {
+                let (x, y) = ((left + (i % width) as i32) as f32, (top + (i / width) as i32) as f32);
+                let share = coverage(x, y);
+                if share > 0.0 { stroma.at(x, y).map(|amount| share * amount) } else { [0.0; 3] }
+            })
             .collect();
-        let mut band = Self { top, width, stains };
+        let mut band = Self { left, top, width, stains };
         for nucleus in &layout.nuclei {
             let reach = nucleus.reach_px() + Nucleus::CYTOPLASM_PX;
             band.visit(nucleus.center, reach, |x, y, stains| surround(nucleus, ragged, x, y, stains));
@@ -64,8 +83,8 @@ impl Band {
         };
         for y in span(center[1], self.top, self.top + rows) {
             let row = (y - self.top) as usize * self.width;
-            for x in span(center[0], 0, self.width as i32) {
-                change(x as f32, y as f32, &mut self.stains[row + x as usize]);
+            for x in span(center[0], self.left, self.left + self.width as i32) {
+                change(x as f32, y as f32, &mut self.stains[row + (x - self.left) as usize]);
             }
         }
     }

@@ -1,8 +1,9 @@
 //! Stain normalization against the formula, pixel by pixel in `f64`.
 
-use crate::images::image;
-use pleach_pathology::registry;
+use crate::images::{Image, image};
+use pleach_pathology::{ColorCounts, registry};
 use pleach_regions::{DataRegion, ElementType, Raster};
+use pleach_workflow::{StainFit, StainStatistics};
 use proptest::prelude::*;
 
 const TARGET_MEAN: [f64; 3] = [-0.632356, -0.0516004, 0.0376543];
@@ -86,4 +87,61 @@ proptest! {
             }
         }
     }
+}
+
+/// Returns rows of an image as a region.
+fn rows(image: &Image, rows: std::ops::Range<usize>) -> DataRegion {
+    let data = image.pixels[rows.start * image.width..rows.end * image.width].as_flattened().to_vec();
+    DataRegion::Bgr8(Raster::new(image.width as u32, rows.len() as u32, 3, data).unwrap())
+}
+
+fn pixels(region: &DataRegion) -> &[u8] {
+    region.raster(ElementType::Bgr8).unwrap().data()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(300) })]
+
+    /// The statistics of an image do not depend on the pieces that it is counted in, and each piece gets the mapping of
+    /// the whole.
+    #[test]
+    fn pieces_with_the_fit_of_the_whole_are_normalized_as_the_whole(image in image()) {
+        let height = image.pixels.len() / image.width;
+        let halves = [0..height / 2, height / 2..height].into_iter().filter(|of| !of.is_empty());
+        let pieces: Vec<DataRegion> = halves.map(|of| rows(&image, of)).collect();
+        let whole = rows(&image, 0..height);
+        let mut counts = ColorCounts::default();
+        pieces.iter().rev().for_each(|piece| counts.add(pixels(piece)));
+        let fit = StainFit { target: None, source: counts.statistics() };
+        let table = DataRegion::Table(fit.table());
+        let registry = registry();
+        let expected = registry.get("nuclei.normalize", 1).unwrap().run(&[&whole], &[]).unwrap();
+        // Without tissue the pieces are fitted to themselves: colors stay unchanged as well.
+        let run = |piece| registry.get("nuclei.normalize-fitted", 1).unwrap().run(&[piece, &table], &[]).unwrap();
+        let found: Vec<u8> = pieces.iter().flat_map(|piece| pixels(&run(piece)[0]).to_vec()).collect();
+        prop_assert_eq!(&found, pixels(&expected[0]));
+    }
+}
+
+#[test]
+fn normalized_tissue_has_the_statistics_of_the_target() {
+    let tile = |index| pleach_pathology::tissue::generate(3, index, 256).unwrap().image;
+    let statistics = |image: &[u8]| {
+        let mut counts = ColorCounts::default();
+        counts.add(image);
+        counts.statistics().unwrap()
+    };
+    let (image, target) = (tile(0), statistics(tile(1).data()));
+    let fit = StainFit { target: Some(target), source: None };
+    let (image, table) = (DataRegion::Bgr8(image), DataRegion::Table(fit.table()));
+    let operation = registry().get("nuclei.normalize-fitted", 1).unwrap().clone();
+    let found = statistics(pixels(&operation.run(&[&image, &table], &[]).unwrap()[0]));
+    let built_in =
+        statistics(pixels(&registry().get("nuclei.normalize", 1).unwrap().run(&[&image], &[]).unwrap()[0]));
+    let distance = |of: &StainStatistics| -> f64 {
+        (0..3).map(|axis| (of.mean[axis].get() - target.mean[axis].get()).abs()).sum()
+    };
+    // Rounding to bytes, colors outside the cube, and pixels that change their class: not exact.
+    assert!(distance(&found) < 0.02, "{found:?} {target:?}");
+    assert!(distance(&built_in) > 5.0 * distance(&found), "{built_in:?} {target:?}");
 }

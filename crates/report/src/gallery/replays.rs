@@ -17,6 +17,8 @@ pub(super) struct TileReplays<'a> {
     prepared: &'a PreparedStudy,
     /// Image of the tile.
     pub(super) image: Arc<DataRegion>,
+    /// Fitted values of the tile.
+    stain: Option<Arc<DataRegion>>,
     /// Reference that further evaluations are compared with.
     pub(super) reference: Option<Arc<DataRegion>>,
     /// The mask, if the workflow has one, then the outputs of previews.
@@ -45,7 +47,8 @@ impl<'a> TileReplays<'a> {
         };
         let wanted = mask.into_iter().chain(previews.iter().copied()).collect();
         let cached = CachedRegions::on(prepared, past, tile);
-        Ok(Self { prepared, image, reference, wanted, has_previews: !previews.is_empty(), cached })
+        let stain = slides::fit_table(&prepared.study, tile).map(Arc::new);
+        Ok(Self { prepared, image, stain, reference, wanted, has_previews: !previews.is_empty(), cached })
     }
 
     /// Returns the mask of an evaluation, if the workflow has one, and the outputs of previews.
@@ -59,7 +62,8 @@ impl<'a> TileReplays<'a> {
         }
         let registry = &self.prepared.registry;
         let (tile, reference) = (Arc::clone(&self.image), self.reference.clone());
-        SingleRun { workflow, registry, values, tile, reference }.run(&self.wanted, |_, _| {})
+        let stain = self.stain.clone();
+        SingleRun { workflow, registry, values, tile, stain, reference }.run(&self.wanted, |_, _| {})
     }
 }
 

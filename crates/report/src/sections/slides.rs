@@ -8,6 +8,7 @@ use crate::gallery::overviews::Overview;
 use crate::page::data_uri;
 use crate::page::format_number::{count, counted};
 use crate::page::html::{Html, figcaption, html, p, strong};
+use pleach_workflow::FitScope;
 use std::fmt::Write;
 
 /// Maximum slides shown. More would make the page too large to send.
@@ -31,6 +32,9 @@ pub(crate) fn section(report: &Report<'_>) -> Option<Html> {
         Some(_) => ". Tiles without tissue were excluded; they are crossed out.",
         None => ". No tile was excluded.",
     });
+    if report.study.normalization.as_ref().is_some_and(|of| of.scope == FitScope::Slide) {
+        text.push_str(" Stain normalization is fitted to the tissue of each slide.");
+    }
     let mut section = html![Html::of_class("p", "lead-in", text)];
     let figures = overviews.iter().take(MAX_SHOWN).map(|slide| figure(slide, slides.tile_px));
     section.push(Html::of_class("div", "slides", figures.collect::<Html>()));

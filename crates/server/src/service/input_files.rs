@@ -26,15 +26,17 @@ pub(super) fn input_files(
             let (file, reference) = (submission.content(mask), Some((element, tile.clone())));
             let is_selected = part == AnnotationPart::Counted || !rules.is_default();
             let annotations = is_selected.then(|| (rules.clone(), part));
-            Some((key, InputFile { key, file, reference, slide: slide(element), annotations }))
+            Some((key, InputFile { key, file, reference, slide: slide(element), annotations, stain: None }))
         };
         for (&key, input) in facts.inputs.iter().zip(images) {
             if input.is_counted() {
                 inputs.extend(of_reference(key, input.element, AnnotationPart::Counted));
                 continue;
             }
-            let (file, slide) = (tile.clone(), slide(input.element));
-            inputs.insert(key, InputFile { key, file, reference: None, slide, annotations: None });
+            let stain = prepared.study.fit_of(input, &prepared.study.tiles[number]).copied();
+            let slide = slide(input.element).filter(|_| stain.is_none());
+            let file = tile.clone();
+            inputs.insert(key, InputFile { key, file, reference: None, slide, annotations: None, stain });
         }
         let references = facts.inputs[images.len()..].iter().zip(&elements);
         inputs.extend(

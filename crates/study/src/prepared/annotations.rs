@@ -14,13 +14,13 @@ const MAX_NOTES: usize = 5;
 ///
 /// # Errors
 /// [`AnnotationsError`] names the first such file, its counts and the setting that allows them.
-pub(super) fn check(file: &Path, study: &Study) -> Result<(), AnnotationsError> {
+pub(super) fn check(file: &Path, study: &Study) -> Result<(), Box<AnnotationsError>> {
     let allowed = study.annotations_outside;
     let mut exceeding = study.annotations.iter().filter(|found| found.exceed(allowed));
     let (Some(first), ReferenceSource::Masks(masks)) = (exceeding.next(), &study.reference) else {
         return Ok(());
     };
-    Err(AnnotationsError {
+    Err(Box::new(AnnotationsError {
         file: file.to_owned(),
         reference: masks[first.tile].clone(),
         of: image_of(study),
@@ -30,7 +30,7 @@ pub(super) fn check(file: &Path, study: &Study) -> Result<(), AnnotationsError> 
         others: exceeding.count(),
         allowed,
         allowing: allowing(study),
-    })
+    }))
 }
 
 /// Returns the smallest share, rounded up to 2 digits, that allows all files of the study.

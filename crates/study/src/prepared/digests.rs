@@ -61,6 +61,9 @@ pub(super) fn digests(
         ("parameter sets", digest_of(asked.iter().flatten().map(ToString::to_string))),
     ];
     digests.extend(parts);
+    // Values only: the path of a target does not matter.
+    let fits = study.normalization.as_ref().map(|of| format!("{:?} {:?}", of.scope, of.fits));
+    digests.extend(fits.map(|fits| ("normalization", digest_of([fits.as_bytes()]))));
     let counts = (study.both_empty != BothEmpty::default()).then(|| study.both_empty.name());
     digests.extend(counts.map(|name| ("both_empty", digest_of([name.as_bytes()]))));
     let rules = &study.annotation_rules;

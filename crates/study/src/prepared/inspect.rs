@@ -56,8 +56,11 @@ pub(super) fn look_at_tiles(study_file: &Path, study: &Study) -> Result<Inspecte
     let mut tally = Tally::default();
     let of_slides = annotations_of_slides(study, &mut tally, &mut found.annotations)?;
     for (number, file) in study.tiles.iter().enumerate() {
-        // Every workflow input is the tile itself, except the core of a slide's tile, and the pixels that count.
-        let key = |input: &RegionDecl| identity::of_tile(&input.region, &file.path, file.slide.as_ref());
+        // Every workflow input is the tile itself, except the core of a slide's tile, the pixels that count, and fitted values.
+        let key = |input: &RegionDecl| match study.fit_of(input, file) {
+            Some(fit) => identity::of_stain_fit(&input.region, fit),
+            None => identity::of_tile(&input.region, &file.path, file.slide.as_ref()),
+        };
         let mut inputs: Vec<_> = study.workflow.inputs.iter().map(key).collect();
         if let ReferenceSource::Masks(masks) = &study.reference {
             // A reference read as a mask and as a label map is two regions.

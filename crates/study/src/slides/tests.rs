@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 /// Returns the folder of the test data. `None` after a message if it is missing.
-fn data(test: &str) -> Option<PathBuf> {
+pub(super) fn data(test: &str) -> Option<PathBuf> {
     let default = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data");
     let folder = std::env::var_os("PLEACH_TEST_DATA").map_or_else(default, PathBuf::from);
     if folder.is_dir() {
@@ -33,7 +33,14 @@ fn mask(image: Raster, set: &[(&str, i64)]) -> Raster {
     let values: Vec<Value> = workflow.parameters.iter().map(value).collect();
     let own = workflow.reference.clone().unwrap();
     let tile = Arc::new(DataRegion::Bgr8(image));
-    let run = SingleRun { workflow: &workflow, registry: &registry, values: &values, tile, reference: None };
+    let run = SingleRun {
+        workflow: &workflow,
+        registry: &registry,
+        values: &values,
+        tile,
+        stain: None,
+        reference: None,
+    };
     let wanted = [of_stage(&workflow, own.stage, own.output)];
     let region = run.run(&wanted, |_, _| {}).unwrap().remove(0);
     region.raster(ElementType::Mask).unwrap().clone()

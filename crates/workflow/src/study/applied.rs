@@ -32,6 +32,12 @@ impl AppliedImages {
             Self::Tiles(files) => {
                 SLIDE_KEYS.iter().for_each(|key| drop(input.remove(*key)));
                 input.insert("tiles".to_owned(), paths(files));
+                // Images have no slide that normalization could be fitted to.
+                for settings in input.iter_mut().filter_map(|(_, value)| value.as_table_mut()) {
+                    if settings.get("fit").and_then(Value::as_str) == Some("slide") {
+                        settings.remove("fit");
+                    }
+                }
             }
             Self::Slides { files, magnification, tile_px, halo_px } => {
                 input.insert("slides".to_owned(), paths(files));

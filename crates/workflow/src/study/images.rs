@@ -61,7 +61,8 @@ pub(super) fn without_halo(
     input.not_allowed("halo", &halo_px.to_string(), &allowed)
 }
 
-/// Reads the switches, which are keys of `[input]`: `normalize = false` leaves the stage out.
+/// Reads the switches, which are keys of `[input]`: `normalize = false` leaves the stage out. A section is read
+/// by [`stain::normalization`](super::stain::normalization).
 pub(super) fn switches(input: &Section<'_>, workflow: &Workflow) -> Result<Vec<String>, StudyError> {
     let switches = workflow.switches();
     let mut known = vec!["tiles"];
@@ -71,7 +72,9 @@ pub(super) fn switches(input: &Section<'_>, workflow: &Workflow) -> Result<Vec<S
     input.allow(&known)?;
     let mut off = Vec::new();
     for name in switches {
-        if input.boolean(name, SWITCH)? == Some(false) {
+        // A section switches the stage on, and has its settings (`stain.rs`).
+        let is_section = input.value(name, SWITCH, |value| Some(value.is_table()))? == Some(true);
+        if !is_section && input.boolean(name, SWITCH)? == Some(false) {
             off.push(name.to_owned());
         }
     }

@@ -21,6 +21,9 @@ pub struct StudyTile {
     /// Part of the file, if it is a slide.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slide: Option<SlideTile>,
+    /// Index among the fits of the study's [`Normalization`](super::Normalization), if it has fits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fit: Option<usize>,
 }
 
 /// Source of the reference that results are compared with.
@@ -108,6 +111,7 @@ pub(super) fn found(input: &Section<'_>, key: &str) -> Result<Vec<StudyTile>, St
         },
         path: path.clone(),
         slide: None,
+        fit: None,
     });
     Ok(named.collect())
 }
