@@ -11,7 +11,8 @@ use crate::exit::{CommandError, CommandResult};
 use crate::terminal::{print_json, print_line};
 use pleach_study::builtin;
 use pleach_workflow::{
-    Domain, InputOrigin, Parameter, Registry, Stage, TaskInput, Workflow, plain_name, stage_file, text,
+    Domain, InputBounds, InputOrigin, Parameter, RegionDecl, Registry, Stage, TaskInput, Workflow,
+    plain_name, stage_file, text,
 };
 use std::path::Path;
 
@@ -87,7 +88,12 @@ fn show(workflow: &Workflow) {
                 InputOrigin::Stage { stage, .. } => format!("stage {}", workflow.stages[stage].name),
                 InputOrigin::Reference => "the reference".to_owned(),
             };
-            print_line(&format!("  reads  {} ({}) from {from}", input.region.region, input.region.element));
+            let bounds = match input.bounds {
+                InputBounds::Own => String::new(),
+                bounds => format!(", bounds {bounds}"),
+            };
+            let RegionDecl { region, element } = &input.region;
+            print_line(&format!("  reads  {region} ({element}) from {from}{bounds}"));
         }
         for task in &stage.tasks {
             let names = stage.task_parameters(task).map(|p| workflow.parameters[p].name.as_str());

@@ -18,8 +18,8 @@ use pleach_dispatch::plan::ReuseScope;
 use pleach_external::{CodeFiles, OperationDescription, descriptions};
 use pleach_planner::{PlanTile, StrategyName, identity};
 use pleach_slides::files_of;
-use pleach_study::{Defect, PreparedStudy, SubmittedStudy};
-use pleach_workflow::{ReferenceSource, Registry, SlideTile, Study, Value};
+use pleach_study::{Defect, PreparedStudy, SubmittedStudy, units};
+use pleach_workflow::{ReferenceSource, RegionDecl, Registry, SlideTile, Study, Value};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
@@ -288,11 +288,19 @@ impl Submission {
             identity::of_tile(&format!("study {id} {what}"), Path::new(&input.path), part)
         };
         let elements = workflow.reference_elements();
-        let count = self.pixels.len();
+        let (count, placed) = (self.pixels.len(), units::units_of(&self.study));
         let facts = |number: usize| {
             let (tile, part) = (&self.inputs[number], self.study.tiles[number].slide.as_ref());
-            let mut inputs: Vec<_> =
-                workflow.inputs.iter().map(|input| of(&input.region, tile, part)).collect();
+            let key = |(place, input): (usize, &RegionDecl)| match units::layout(
+                workflow,
+                placed.as_ref(),
+                place,
+                number,
+            ) {
+                Some(layout) => identity::of_layout(&format!("study {id} {}", input.region), &layout),
+                None => of(&input.region, tile, part),
+            };
+            let mut inputs: Vec<_> = workflow.inputs.iter().enumerate().map(key).collect();
             if let Some(mask) = self.inputs.get(count + number) {
                 inputs.extend(elements.iter().map(|element| of(&format!("reference {element}"), mask, None)));
             }

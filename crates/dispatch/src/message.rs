@@ -363,7 +363,7 @@ pub enum ToWorker {
 }
 
 /// A region that is read from a file.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct InputFile {
     /// The region's key.
     pub key: RegionKey,
@@ -373,6 +373,8 @@ pub struct InputFile {
     pub reference: Option<(ElementType, FileContent)>,
     /// For a slide: the part to read, which is the pixels of the tile, or its core as a table.
     pub slide: Option<(ElementType, SlideTile)>,
+    /// The region itself, if it is a table that travels with the study.
+    pub table: Option<Table>,
 }
 
 /// Input file: path on the submitting host, content digest, length.

@@ -11,10 +11,11 @@ use pleach_actors::storage::{Preparation, Source};
 use pleach_actors::worker::InputReader;
 use pleach_dispatch::message::{FileContent, InputFile, TaskFailure};
 use pleach_pathology::image_io;
-use pleach_regions::{DataRegion, ElementType, RegionIdentity, RegionKey};
+use pleach_regions::{DataRegion, ElementType, RegionIdentity, RegionKey, Table};
 use pleach_results::cache_walk;
 use pleach_study::PreparedStudy;
 use pleach_study::file_digest::digest;
+use pleach_study::units;
 use pleach_workflow::ReferenceSource;
 use slide::{Core, SlideFile, Window};
 use std::collections::HashMap;
@@ -55,6 +56,15 @@ impl Source for File {
     }
 }
 
+/// Source of a table that travels with the study.
+struct Given(Option<Table>);
+
+impl Source for Given {
+    fn load(&self) -> Result<DataRegion, TaskFailure> {
+        self.0.clone().map(DataRegion::Table).ok_or_else(|| failure("a table is missing".to_owned()))
+    }
+}
+
 /// Returns the failure of a task whose input cannot be read.
 fn failure(cause: String) -> TaskFailure {
     TaskFailure { at: "input".to_owned(), cause }
@@ -71,13 +81,16 @@ pub(crate) fn sources(prepared: &PreparedStudy) -> HashMap<RegionKey, Arc<dyn So
     let digests = prepared.file_digests();
     let mut sources: HashMap<RegionKey, Arc<dyn Source>> = HashMap::new();
     let mut slides: HashMap<&Path, Arc<SlideFile>> = HashMap::new();
+    let workflow = &prepared.study.workflow;
     for (number, (tile, facts)) in prepared.study.tiles.iter().zip(&prepared.tiles).enumerate() {
         let images = prepared.study.workflow.inputs.len();
         if let Some(part) = &tile.slide {
             let file =
                 slides.entry(&tile.path).or_insert_with(|| SlideFile::new(&tile.path, digests[number]));
-            for (&key, input) in facts.inputs.iter().zip(&prepared.study.workflow.inputs) {
+            for (place, (&key, input)) in facts.inputs.iter().zip(&workflow.inputs).enumerate() {
+                let layout = units::layout(workflow, prepared.units.as_ref(), place, number);
                 let source: Arc<dyn Source> = match input.element {
+                    _ if layout.is_some() => Arc::new(Given(layout.map(|layout| layout.to_table()))),
                     ElementType::Table => Arc::new(Core(part.clone())),
                     _ => Arc::new(Window { file: Arc::clone(file), tile: part.clone() }),
                 };
@@ -105,7 +118,10 @@ pub struct InputFileReader;
 
 impl InputReader for InputFileReader {
     fn source(&self, input: &InputFile, files: &Arc<InputFileStore>) -> Arc<dyn Source> {
-        Arc::new(WorkersFile { input: input.clone(), files: Arc::clone(files) })
+        match &input.table {
+            Some(table) => Arc::new(Given(Some(table.clone()))),
+            None => Arc::new(WorkersFile { input: input.clone(), files: Arc::clone(files) }),
+        }
     }
 
     fn identity(&self, input: &InputFile) -> Option<RegionIdentity> {

@@ -1,5 +1,7 @@
 //! Regions across units, against the region of the whole specimen.
 
+#![expect(clippy::unwrap_used, reason = "helpers of tests")]
+
 use pleach_regions::{
     AnnotatedObjects, DataRegion, DenseArray, ElementType, LabelMap, Points, Polygons, Raster, Table,
     UnitBox, UnitError, UnitLayout,
@@ -27,10 +29,6 @@ impl Specimen {
     fn unit(&self, cell: [u32; 3]) -> UnitBox {
         let start = [0, 1, 2].map(|axis| cell[axis] * self.unit[axis]);
         UnitBox { start, length: [0, 1, 2].map(|axis| self.unit[axis].min(self.sides[axis] - start[axis])) }
-    }
-
-    fn whole(&self) -> UnitBox {
-        UnitBox { start: [0; 3], length: self.sides }
     }
 
     /// The window of a unit, computed pixel by pixel.
@@ -65,7 +63,7 @@ impl Specimen {
 
     /// One point in about four pixels, at the pixel's center, from the first corner of `of`.
     fn points(&self, of: &UnitBox) -> DataRegion {
-        let placed = self.pixels(of).filter(|at| self.value(*at, 9) % 4 == 0);
+        let placed = self.pixels(of).filter(|at| self.value(*at, 9).is_multiple_of(4));
         let moved =
             placed.flat_map(|at| (0..self.axes).map(move |axis| f64::from(at[axis] - of.start[axis])));
         let coordinates = moved.collect();
@@ -103,6 +101,9 @@ fn specimens() -> impl Strategy<Value = Specimen> {
     )
 }
 
+/// Region of a box.
+type RegionOf<'a> = Box<dyn Fn(&UnitBox) -> DataRegion + 'a>;
+
 proptest! {
     /// The joined region is the window of the whole, and its cut is the unit.
     #[test]
@@ -110,7 +111,7 @@ proptest! {
         for cell in specimen.cells() {
             let own = specimen.unit(cell);
             let window = specimen.window(&own);
-            let mut kinds: Vec<Box<dyn Fn(&UnitBox) -> DataRegion + '_>> =
+            let mut kinds: Vec<RegionOf<'_>> =
                 vec![Box::new(|of| specimen.array(of)), Box::new(|of| specimen.points(of))];
             if specimen.axes == 2 {
                 kinds.push(Box::new(|of| specimen.image(of)));

@@ -142,6 +142,7 @@ fn plan(study: &Study, merged: bool) -> PlanRecord {
         defaults_run: true,
         reference_run: true,
         tiles: &tiles,
+        units: None,
         costs: &CostModel::default(),
         link: None,
     };

@@ -32,7 +32,7 @@ use pleach_sensitivity::moat::{self, MoatError, MoatIndices, RESAMPLES};
 use pleach_sensitivity::responses::Response;
 use pleach_sensitivity::sampling::Structure;
 use pleach_sensitivity::vbd::{self, Estimator};
-use pleach_study::{Defect, PreparedStudy};
+use pleach_study::{Defect, PreparedStudy, units};
 use pleach_workflow::{Aggregate, BothEmpty, GivenDataMethod, Method};
 
 /// Responses of all runs, sorted by evaluation, then by tile.
@@ -43,6 +43,8 @@ pub struct CollectedResponses {
     /// Responses of evaluation 0, the defaults. Empty if the defaults are not run.
     pub defaults: Vec<RunResponse>,
     tiles: usize,
+    /// Tiles whose responses are those of an earlier tile of their specimen. They count once.
+    repeated: Vec<bool>,
     /// Excludes runs whose mask and reference are both empty from means over tiles.
     leaves_out_both_empty: bool,
 }
@@ -88,7 +90,9 @@ impl CollectedResponses {
         let of = |evaluation: usize| (0..tiles).map(move |tile| run(evaluation, tile));
         let defaults = if prepared.defaults_run() { of(0).collect() } else { Vec::new() };
         let runs = (1..=prepared.design.evaluations.len()).flat_map(of).collect();
-        Self { runs, defaults, tiles, leaves_out_both_empty: study.both_empty == BothEmpty::LeaveOut }
+        let repeated = units::repeated_responses(study);
+        let leaves_out_both_empty = study.both_empty == BothEmpty::LeaveOut;
+        Self { runs, defaults, tiles, repeated, leaves_out_both_empty }
     }
 
     /// Returns the number of runs without a response.
@@ -132,7 +136,7 @@ impl CollectedResponses {
         metric: usize,
         over_tiles: Aggregate,
     ) -> Option<f64> {
-        let live = || runs.iter().filter(|run| !dead.contains(&run.tile));
+        let live = || runs.iter().filter(|run| !dead.contains(&run.tile) && !self.repeated[run.tile]);
         let mut values: Vec<f64> =
             live().map(|run| run.result.as_ref().ok().map(|values| values[metric])).collect::<Option<_>>()?;
         if self.leaves_out_both_empty && over_tiles == Aggregate::Mean {

@@ -12,7 +12,7 @@ use pleach_dispatch::stage::task_key::{TaskInputId, key};
 use pleach_objects::S3Location;
 use pleach_planner::memory_size::MemorySize;
 use pleach_regions::{DataRegion, Digest, ElementType, RegionIdentity, RegionKey, Table, TaskKey};
-use pleach_study::PreparedStudy;
+use pleach_study::{PreparedStudy, units};
 use pleach_workflow::{
     Decision, InputOrigin, ReferenceSource, SlideTile, Stage, Task, TaskInput, Value, guard_value,
 };
@@ -125,10 +125,15 @@ pub fn identities(prepared: &PreparedStudy) -> HashMap<RegionKey, RegionIdentity
     let images = study.workflow.inputs.len();
     let elements = study.workflow.reference_elements();
     let mut identities = HashMap::new();
+    let layout = |input, tile| units::layout(&study.workflow, prepared.units.as_ref(), input, tile);
     for (number, facts) in prepared.tiles.iter().enumerate() {
         let Some(tile) = files[number] else { continue };
-        for (&key, input) in facts.inputs.iter().zip(&study.workflow.inputs) {
+        for (place, (&key, input)) in facts.inputs.iter().zip(&study.workflow.inputs).enumerate() {
             let identity = match &study.tiles[number].slide {
+                _ if study.workflow.layout_of(place).is_some() => {
+                    let Some(layout) = layout(place, number) else { continue };
+                    of_table(&layout.to_table())
+                }
                 None => of_file("image", &[tile]),
                 Some(part) => of_slide(input.element, part, tile),
             };
@@ -149,6 +154,9 @@ pub fn identities(prepared: &PreparedStudy) -> HashMap<RegionKey, RegionIdentity
 /// Returns the identity of an input that a manager sends to workers: as [`identities`] has it.
 #[must_use]
 pub fn identity_of_input(input: &InputFile) -> RegionIdentity {
+    if let Some(table) = &input.table {
+        return of_table(table);
+    }
     let digest = input.file.digest_of_all();
     match (&input.slide, &input.reference) {
         (Some((element, part)), _) => of_slide(*element, part, digest),
@@ -169,6 +177,12 @@ fn of_file(read_as: &str, files: &[[u8; 32]]) -> RegionIdentity {
         hash.update(digest);
     });
     RegionIdentity(*hash.finalize().as_bytes())
+}
+
+/// Returns the identity of a table that travels with the study: of its numbers.
+fn of_table(table: &Table) -> RegionIdentity {
+    let numbers: Vec<String> = table.columns().map(|(name, number)| format!("{name} {number}")).collect();
+    of_file(&format!("table {}", numbers.join(", ")), &[])
 }
 
 /// Returns the identity of a slide tile: of its pixels, independent of the slide's name, or of the position
@@ -394,6 +408,8 @@ impl<'a> CacheWalk<'a> {
         let file = |identity| CachedOutput { identity, traced: None };
         let of_input = |input: usize| self.identities.get(facts.inputs.get(input)?).copied().map(file);
         let identity = |input: &pleach_workflow::StageInput| match input.origin {
+            // A walk knows the tasks of one tile only.
+            _ if input.unit().is_some() => None,
             InputOrigin::Input(input) => of_input(input),
             InputOrigin::Stage { stage, output } => self.output(steps, stage, output),
             InputOrigin::Reference if self.prepared.reference_run() => reference.map(file),

@@ -12,7 +12,8 @@ pub const BUILT_IN: [&str; 2] = ["nuclei", "noop"];
 
 /// Returns the operations linked into this binary.
 pub fn registry() -> Registry {
-    registration::register(pleach_pathology::registry().with(noop::Echo).with(join::Join))
+    let registry = pleach_pathology::registry().with(noop::Echo).with(join::Join);
+    registration::register(registry).extended(pleach_volumes::operations())
 }
 
 /// Returns a built-in workflow. `None` if the name is unknown.

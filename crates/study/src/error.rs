@@ -12,7 +12,7 @@ use pleach_sensitivity::sampling::points::PointsError;
 use pleach_sensitivity::sampling::saltelli::SaltelliError;
 use pleach_sensitivity::table::TableError;
 use pleach_slides::SlideError;
-use pleach_workflow::{Accepts, StudyError, Value};
+use pleach_workflow::{Accepts, StudyError, UnitsError, Value};
 use std::io;
 use std::path::PathBuf;
 use thiserror::Error;
@@ -120,6 +120,15 @@ pub enum PrepareError {
     /// A slide cannot be split into tiles.
     #[error("{0}")]
     Slides(#[from] SlideTilesError),
+    /// The tiles do not have the bounds that a stage needs.
+    #[error("{}: {cause}", file.display())]
+    Units {
+        /// The study file.
+        file: PathBuf,
+        /// The stage, its bounds and what is allowed.
+        #[source]
+        cause: Box<UnitsError>,
+    },
     /// A slide is listed as a tile.
     #[error(
         "{}: input.tiles: {slide}: is a slide, and no tile; slides = [\"{slide}\"] in place of tiles cuts it into tiles",

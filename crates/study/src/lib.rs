@@ -18,5 +18,5 @@ pub mod slides;
 pub use cause::{Cause, is_full};
 pub use defect::Defect;
 pub use error::{AnnotationsError, PrepareError, SamplingError, SlideTilesError, SlideTilesProblem};
-pub use prepared::annotations;
 pub use prepared::{PreparedStudy, SubmittedStudy};
+pub use prepared::{annotations, units};

@@ -6,6 +6,7 @@ pub mod annotations;
 mod digests;
 mod parts;
 mod room;
+pub mod units;
 
 use crate::error::{AnnotationsError, PrepareError, SamplingError};
 use crate::{Defect, builtin, file_digest, slides};
@@ -21,7 +22,7 @@ use pleach_sensitivity::sampling::{Design, Structure, fast, morris, saltelli};
 use pleach_sensitivity::table;
 use pleach_sensitivity::trajectory::Trajectories;
 use pleach_workflow::{
-    Annotations, Method, ReferenceSource, RegionDecl, Registry, Study, Value, Workflow, text,
+    Annotations, Method, ReferenceSource, RegionDecl, Registry, Study, Units, Value, Workflow, text,
 };
 use std::cell::OnceCell;
 use std::collections::HashMap;
@@ -46,6 +47,8 @@ pub struct PreparedStudy {
     parameter_sets: PathBuf,
     /// Pixels and region keys of the tiles, in the order of the study. An unreadable tile counts as 1 pixel.
     pub tiles: Vec<PlanTile>,
+    /// Positions of the tiles in their specimens. `None` if stages read only regions of their own tile.
+    pub units: Option<Units>,
     /// Cause for each unreadable tile. Runs on these tiles fail.
     unreadable: Vec<String>,
     /// Cost model of operations: the declared costs until measurements are loaded.
@@ -102,6 +105,7 @@ impl PreparedStudy {
             let tiles = slides::cut(file, &study, slides)?;
             study.cut(tiles);
         }
+        let units = units::expand(file, &mut study)?;
         let parts = [("phases", !study.phases.is_empty()), ("until", study.until.is_some())];
         if let (Some(table), Some((part, _))) = (table, parts.iter().find(|(_, there)| *there)) {
             return Err(PrepareError::DrawsItsOwn { table: table.to_owned(), file: file.to_owned(), part });
@@ -119,7 +123,7 @@ impl PreparedStudy {
             ) => file,
         };
         let parameter_sets = parameter_sets.to_owned();
-        let looked = look_at_tiles(file, &study)?;
+        let looked = look_at_tiles(file, &study, units.as_ref())?;
         let (tiles, unreadable) = (looked.tiles, looked.unreadable);
         study.annotations = looked.annotations;
         annotations::check(file, &study)?;
@@ -133,6 +137,7 @@ impl PreparedStudy {
             evaluations,
             parameter_sets,
             tiles,
+            units,
             unreadable,
             costs: CostModel::default(),
             file_digests,
@@ -150,6 +155,7 @@ impl PreparedStudy {
     pub fn received(received: SubmittedStudy, registry: &Registry) -> Result<Self, PrepareError> {
         let SubmittedStudy { study, evaluations: rows, is_table, parameter_sets, tiles, file_digests } =
             received;
+        let units = units::units_of(&study);
         let design = if is_table {
             design_of_rows(&study, &study.method, rows)
         } else {
@@ -171,6 +177,7 @@ impl PreparedStudy {
             evaluations,
             parameter_sets,
             tiles,
+            units,
             unreadable: Vec::new(),
             costs: CostModel::default(),
             file_digests: OnceCell::from(file_digests),
@@ -239,6 +246,7 @@ impl PreparedStudy {
             defaults_run: self.defaults_run(),
             reference_run: self.reference_run(),
             tiles: &self.tiles,
+            units: self.units.as_ref(),
             costs: &self.costs,
             link: None,
         }
@@ -407,7 +415,11 @@ struct InspectedInputs {
 /// # Errors
 /// [`PrepareError`] if a slide is listed as a tile, if a reference does not match its tile, or if no tile is
 /// readable.
-fn look_at_tiles(study_file: &Path, study: &Study) -> Result<InspectedInputs, PrepareError> {
+fn look_at_tiles(
+    study_file: &Path,
+    study: &Study,
+    units: Option<&Units>,
+) -> Result<InspectedInputs, PrepareError> {
     let (mut tiles, mut annotations) = (Vec::with_capacity(study.tiles.len()), Vec::new());
     let mut unreadable = Vec::new();
     let is_slide = |slide: &Path| {
@@ -415,8 +427,13 @@ fn look_at_tiles(study_file: &Path, study: &Study) -> Result<InspectedInputs, Pr
     };
     for (number, file) in study.tiles.iter().enumerate() {
         // Every workflow input is the tile itself, except the core of a slide's tile.
-        let key = |input: &RegionDecl| identity::of_tile(&input.region, &file.path, file.slide.as_ref());
-        let mut inputs: Vec<_> = study.workflow.inputs.iter().map(key).collect();
+        let key =
+            |(place, input): (usize, &RegionDecl)| match units::layout(&study.workflow, units, place, number)
+            {
+                Some(layout) => identity::of_layout(&input.region, &layout),
+                None => identity::of_tile(&input.region, &file.path, file.slide.as_ref()),
+            };
+        let mut inputs: Vec<_> = study.workflow.inputs.iter().enumerate().map(key).collect();
         if let Some(part) = &file.slide {
             tiles.push(PlanTile { pixels: part.pixels(), inputs });
             continue;

@@ -2,6 +2,7 @@
 //!
 //! The module `validate` turns these into a checked [`Workflow`](crate::Workflow).
 
+mod bounds;
 mod flow;
 pub(crate) mod manifests;
 
@@ -16,6 +17,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+pub(crate) use bounds::InputDescriptor;
 pub(crate) use flow::{ChoiceDescriptor, ConditionDescriptor, EntryDescriptor, LoopDescriptor};
 
 /// A workflow file: stages and their connections.
@@ -154,7 +156,7 @@ pub(crate) struct StageDescriptor {
     pub(crate) stage: String,
     #[serde(default)]
     pub(crate) description: String,
-    pub(crate) inputs: Vec<RegionDescriptor>,
+    pub(crate) inputs: Vec<InputDescriptor>,
     pub(crate) outputs: Vec<OutputDescriptor>,
     pub(crate) tasks: Vec<EntryDescriptor>,
 }

@@ -4,12 +4,14 @@
 
 mod annotations;
 mod domain;
+mod expansion;
 mod header;
 mod inputs;
 mod method;
 mod phase;
 mod slides;
 mod space;
+mod units;
 mod wording;
 
 use crate::domain_error::DomainError;
@@ -31,6 +33,7 @@ pub use space::{MethodSpec, ParameterSpace};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
+pub use units::{Units, UnitsError};
 use wording::{NUMBER, SECTION, SWITCH, TEXT, fail, needed_section, needed_texts, worded};
 
 /// A checked study.
