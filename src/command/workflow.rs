@@ -13,8 +13,8 @@ use crate::exit::{CommandError, CommandResult};
 use crate::terminal::{print_json, print_line};
 use pleach_study::builtin;
 use pleach_workflow::{
-    DescriptorError, Domain, InputOrigin, OperationUse, Parameter, Problem, RegionUse, Registry, Stage,
-    TaskInput, Workflow, is_stage, operation_uses, plain_name, stage_file,
+    DescriptorError, Domain, InputBounds, InputOrigin, OperationUse, Parameter, Problem, RegionDecl,
+    RegionUse, Registry, Stage, TaskInput, Workflow, is_stage, operation_uses, plain_name, stage_file, text,
 };
 use std::path::Path;
 
@@ -122,7 +122,12 @@ fn show(workflow: &Workflow) {
                 InputOrigin::Stage { stage, .. } => format!("stage {}", workflow.stages[stage].name),
                 InputOrigin::Reference => "the reference".to_owned(),
             };
-            print_line(&format!("  reads  {} ({}) from {from}", input.region.region, input.region.element));
+            let bounds = match input.bounds {
+                InputBounds::Own => String::new(),
+                bounds => format!(", bounds {bounds}"),
+            };
+            let RegionDecl { region, element } = &input.region;
+            print_line(&format!("  reads  {region} ({element}) from {from}{bounds}"));
         }
         for task in &stage.tasks {
             let names = stage.task_parameters(task).map(|p| workflow.parameters[p].name.as_str());

@@ -61,6 +61,7 @@ mod slides;
 mod stored;
 #[path = "../support/study.rs"]
 mod study;
+mod units;
 mod watched;
 
 use cluster::{Cluster, expected};

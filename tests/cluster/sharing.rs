@@ -233,7 +233,7 @@ fn clusters_share_a_task_cache_in_s3() {
 }
 
 /// Reads the metrics of a worker, at the address in its log.
-fn metrics(cluster: &Cluster<'_>, worker: &str) -> String {
+pub(crate) fn metrics(cluster: &Cluster<'_>, worker: &str) -> String {
     let log = cluster.log(worker);
     let address = log.split("metrics are at http://").nth(1).and_then(|rest| rest.split('/').next());
     let mut stream = TcpStream::connect(address.expect("an address")).expect("a worker");

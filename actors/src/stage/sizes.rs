@@ -47,5 +47,5 @@ pub(super) fn inputs(stage: &Stage, work: &BucketWork) -> Vec<(RegionKey, u64)> 
     let first = work.instances.first().map_or(&[][..], |instance| &instance.inputs[..]);
     let mut seen = HashSet::new();
     let inputs = first.iter().zip(&stage.inputs).filter(|(key, _)| seen.insert(**key));
-    inputs.map(|(key, input)| (*key, input.region.element.bytes(work.pixels))).collect()
+    inputs.map(|(key, input)| (*key, input.bytes(work.pixels))).collect()
 }

@@ -261,9 +261,8 @@ fn stage(operations: &[&str], origins: &[InputOrigin]) -> Stage {
             guard: None,
         }
     };
-    let input = |(number, &origin): (usize, &InputOrigin)| StageInput {
-        region: region(format!("x{number}"), ElementType::Gray8),
-        origin,
+    let input = |(number, &origin): (usize, &InputOrigin)| {
+        StageInput::new(region(format!("x{number}"), ElementType::Gray8), origin)
     };
     Stage {
         name: operations[0].to_owned(),

@@ -146,7 +146,7 @@ pub(crate) fn stage(name: &str, tasks: usize, origin: InputOrigin) -> Stage {
     Stage {
         name: name.to_owned(),
         description: String::new(),
-        inputs: vec![StageInput { region: region("x"), origin }],
+        inputs: vec![StageInput::new(region("x"), origin)],
         outputs: vec![StageOutput::new(region("y"), tasks - 1, 0)],
         parameters: (0..tasks).collect(),
         tasks: (0..tasks).map(task).collect(),

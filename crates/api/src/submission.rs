@@ -18,7 +18,7 @@ use pleach_dispatch::plan::ReuseScope;
 use pleach_external::{CodeFiles, OperationDescription, descriptions};
 use pleach_planner::{PlanTile, StrategyName, identity};
 use pleach_slides::files_of;
-use pleach_study::{Defect, PreparedStudy, SubmittedStudy};
+use pleach_study::{Defect, PreparedStudy, SubmittedStudy, units};
 use pleach_workflow::{ReferenceSource, RegionDecl, Registry, SlideTile, Study, Value};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap};
@@ -288,14 +288,21 @@ impl Submission {
             identity::of_tile(&format!("study {id} {what}"), Path::new(&input.path), part)
         };
         let elements = workflow.reference_elements();
-        let count = self.pixels.len();
+        let (count, placed) = (self.pixels.len(), units::units_of(&self.study));
         let facts = |number: usize| {
             let (tile, file) = (&self.inputs[number], &self.study.tiles[number]);
-            let key = |input: &RegionDecl| match self.study.fit_of(input, file) {
-                Some(fit) => identity::of_stain_fit(&format!("study {id} {}", input.region), fit),
-                None => of(&input.region, tile, file.slide.as_ref()),
+            let key = |(place, input): (usize, &RegionDecl)| {
+                let role = || format!("study {id} {}", input.region);
+                match (
+                    units::layout(workflow, placed.as_ref(), place, number),
+                    self.study.fit_of(input, file),
+                ) {
+                    (Some(layout), _) => identity::of_layout(&role(), &layout),
+                    (None, Some(fit)) => identity::of_stain_fit(&role(), fit),
+                    (None, None) => of(&input.region, tile, file.slide.as_ref()),
+                }
             };
-            let mut inputs: Vec<_> = workflow.inputs.iter().map(key).collect();
+            let mut inputs: Vec<_> = workflow.inputs.iter().enumerate().map(key).collect();
             if let Some(mask) = self.inputs.get(count + number) {
                 inputs.extend(
                     elements

@@ -143,7 +143,7 @@ impl<F: Fn(usize, u64) -> Vec<TaskMemory>> Shell<'_, F> {
         if call.brings_inputs {
             // All instances of a bucket have the same inputs.
             for (key, input) in bucket.work.instances[0].inputs.iter().zip(&stage.inputs) {
-                self.memory.store(*key, input.region.element.bytes(bucket.work.pixels));
+                self.memory.store(*key, input.bytes(bucket.work.pixels));
                 self.memory.read(*key);
                 bucket.reads.push(*key);
             }

@@ -10,7 +10,7 @@ use crate::plan::{OutputPlan, ReuseScope};
 use crate::{BucketId, InstanceId, LeaseId, PlanId, WorkerId};
 pub use code::{CodePackage, ExternalOperation};
 use pleach_regions::{ElementType, RegionKey, Table};
-use pleach_workflow::{AnnotationPart, AnnotationRules, Durability, SlideTile, Stage, StainFit, Value};
+use pleach_workflow::{AnnotationPart, AnnotationRules, Durability, SlideTile, Stage, Value};
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
 use std::path::Path;
@@ -363,7 +363,7 @@ pub enum ToWorker {
 }
 
 /// A region that is read from a file.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct InputFile {
     /// The region's key.
     pub key: RegionKey,
@@ -375,8 +375,8 @@ pub struct InputFile {
     pub slide: Option<(ElementType, SlideTile)>,
     /// For a reference with annotations that are selected: the selection, and what to read.
     pub annotations: Option<(AnnotationRules, AnnotationPart)>,
-    /// For fitted values: the values. The file is not read.
-    pub stain: Option<StainFit>,
+    /// The region itself, if it is a table that travels with the study. The file is not read.
+    pub table: Option<Table>,
 }
 
 /// Input file: path on the submitting host, content digest, length.

@@ -11,11 +11,12 @@ use pleach_actors::storage::{Preparation, Source};
 use pleach_actors::worker::InputReader;
 use pleach_dispatch::message::{FileContent, InputFile, TaskFailure};
 use pleach_pathology::image_io;
-use pleach_regions::{DataRegion, ElementType, RegionIdentity, RegionKey};
+use pleach_regions::{DataRegion, ElementType, RegionIdentity, RegionKey, Table};
 use pleach_results::cache_walk;
 use pleach_study::PreparedStudy;
 use pleach_study::file_digest::digest;
 use pleach_study::references::ReferenceFile;
+use pleach_study::units;
 use pleach_workflow::{AnnotationPart, AnnotationRules, ReferenceSource, SlideTile, StainFit};
 use slide::{Core, SlideFile, Window};
 use std::collections::HashMap;
@@ -67,12 +68,12 @@ impl Source for File {
     }
 }
 
-/// Source of fitted values.
-struct Fitted(StainFit);
+/// Source of a table that travels with the study: a layout, or fitted values.
+struct Given(Table);
 
-impl Source for Fitted {
+impl Source for Given {
     fn load(&self) -> Result<DataRegion, TaskFailure> {
-        Ok(DataRegion::Table(self.0.table()))
+        Ok(DataRegion::Table(self.0.clone()))
     }
 }
 
@@ -92,7 +93,8 @@ pub(crate) fn sources(prepared: &PreparedStudy) -> HashMap<RegionKey, Arc<dyn So
     let digests = prepared.file_digests();
     let mut sources: HashMap<RegionKey, Arc<dyn Source>> = HashMap::new();
     let mut slides: HashMap<&Path, Arc<SlideFile>> = HashMap::new();
-    let declared = &prepared.study.workflow.inputs;
+    let workflow = &prepared.study.workflow;
+    let declared = &workflow.inputs;
     for (number, (tile, facts)) in prepared.study.tiles.iter().zip(&prepared.tiles).enumerate() {
         let reference = |element, part| {
             let ReferenceSource::Masks(masks) = &prepared.study.reference else { return None };
@@ -103,10 +105,12 @@ pub(crate) fn sources(prepared: &PreparedStudy) -> HashMap<RegionKey, Arc<dyn So
             let source: Arc<dyn Source> = Arc::new(File { path, digest, read_as });
             Some(source)
         };
-        for (&key, input) in facts.inputs.iter().zip(declared) {
-            let fit = prepared.study.fit_of(input, tile);
+        for (place, (&key, input)) in facts.inputs.iter().zip(declared).enumerate() {
+            let layout = units::layout(workflow, prepared.units.as_ref(), place, number);
+            let table = layout.map(|layout| layout.to_table());
+            let table = table.or_else(|| prepared.study.fit_of(input, tile).map(StainFit::table));
             let source: Option<Arc<dyn Source>> = match (&tile.slide, input.element) {
-                _ if fit.is_some() => fit.map(|fit| Arc::new(Fitted(*fit)) as Arc<dyn Source>),
+                _ if table.is_some() => table.map(|table| Arc::new(Given(table)) as Arc<dyn Source>),
                 _ if input.is_counted() => reference(input.element, AnnotationPart::Counted),
                 (Some(part), ElementType::Table) => Some(Arc::new(Core(part.clone()))),
                 (Some(part), _) => {
@@ -134,7 +138,10 @@ pub struct InputFileReader;
 
 impl InputReader for InputFileReader {
     fn source(&self, input: &InputFile, files: &Arc<InputFileStore>) -> Arc<dyn Source> {
-        Arc::new(WorkersFile { input: input.clone(), files: Arc::clone(files) })
+        match &input.table {
+            Some(table) => Arc::new(Given(table.clone())),
+            None => Arc::new(WorkersFile { input: input.clone(), files: Arc::clone(files) }),
+        }
     }
 
     fn identity(&self, input: &InputFile) -> Option<RegionIdentity> {
@@ -163,7 +170,7 @@ impl WorkersFile {
 
 impl Source for WorkersFile {
     fn prepare(&self) -> Option<Preparation> {
-        if self.input.stain.is_some() || matches!(self.input.slide, Some((ElementType::Table, _))) {
+        if matches!(self.input.slide, Some((ElementType::Table, _))) {
             return None;
         }
         let contents: Vec<FileContent> = self.contents().cloned().collect();
@@ -177,9 +184,6 @@ impl Source for WorkersFile {
     }
 
     fn load(&self) -> Result<DataRegion, TaskFailure> {
-        if let Some(fit) = self.input.stain {
-            return Fitted(fit).load();
-        }
         if let Some((ElementType::Table, tile)) = &self.input.slide {
             return Core(tile.clone()).load();
         }

@@ -74,6 +74,7 @@ fn main() {
         defaults_run: true,
         reference_run: true,
         tiles: &[PlanTile { pixels: 1 << 18, inputs: vec![identity::of_file("tile", Path::new("a.png"))] }],
+        units: None,
         costs: &CostModel::default(),
         link: None,
     };

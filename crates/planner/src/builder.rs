@@ -8,10 +8,10 @@ use crate::{PlanningError, PlanningInput, ReuseMode, operations};
 use pleach_regions::{ElementType, RegionKey};
 use pleach_reuse::{
     Buckets, CompactGraph, Dataflow, ExternalIndex, InstanceId, Interner, Member, MergeProblem, Merging,
-    ReuseTree, RunId, Runs, Source, StageIndex, Strategy, TaskCosts, TaskGraph, TaskReads, WorkflowShape,
-    best_order,
+    Neighbors, ReuseTree, RunId, Runs, SlotIndex, Source, StageIndex, Strategy, TaskCosts, TaskGraph,
+    TaskReads, WorkflowShape, best_order,
 };
-use pleach_workflow::{InputOrigin, Stage, StageInput, TaskInput, Value};
+use pleach_workflow::{InputOrigin, Stage, StageInput, TaskInput, UnitSelector, Value};
 use std::cell::OnceCell;
 use std::num::NonZeroUsize;
 
@@ -24,6 +24,10 @@ pub struct PlanBuilder<'a> {
     pub(super) stages: Vec<StageProblem>,
     /// Work of each stage after stage merging, also for plans without merging.
     pub(super) after_merging: Vec<WorkTotal>,
+    /// By stage, the pixels that it works on on each tile.
+    pub(super) pixels: Vec<Vec<u64>>,
+    /// Units that stages read beside their own, by slot.
+    pub(super) slots: Vec<UnitSelector>,
 }
 
 /// Tasks of a stage, without those of the reference.
@@ -66,12 +70,14 @@ impl<'a> PlanBuilder<'a> {
     /// [`PlanningError`] if the study has more runs than ids, or this machine lacks the memory.
     pub fn set_up(study: PlanningInput<'a>, merging: Merging) -> Result<Self, PlanningError> {
         memory_check::for_runs(study)?;
-        let runs = runs(study)?;
+        let (pixels, slots) = (study.stage_pixels(), study.selectors());
+        let runs = runs(study, &slots)?;
         // Built for every scope: reuse is a fraction of the work after stage-level merging.
         let merged = CompactGraph::build(&runs, Merging::Merged);
         memory_check::for_tables(study, &merged)?;
         let stages = || (0u32..).map(StageIndex).zip(&study.workflow.stages);
-        let after_merging = stages().map(|(index, stage)| work(study, &runs, &merged, index, stage));
+        let after_merging =
+            stages().map(|(index, stage)| work(study, &runs, &merged, (index, stage), &pixels));
         let after_merging = after_merging.collect();
         let graph = match merging {
             Merging::None => {
@@ -81,9 +87,10 @@ impl<'a> PlanBuilder<'a> {
             }
             Merging::Merged => merged,
         };
-        let problems = stages().map(|(index, stage)| StageProblem::new(study, &runs, &graph, index, stage));
+        let problems =
+            stages().map(|(index, stage)| StageProblem::new(study, &runs, &graph, (index, stage), &pixels));
         let stages = problems.collect::<Result<_, _>>()?;
-        Ok(Self { study, runs, graph, stages, after_merging })
+        Ok(Self { study, runs, graph, stages, after_merging, pixels, slots })
     }
 
     /// Builds the buckets of each stage.
@@ -125,13 +132,13 @@ impl StageProblem {
         study: PlanningInput<'_>,
         runs: &Runs,
         graph: &CompactGraph,
-        index: StageIndex,
-        stage: &Stage,
+        (index, stage): (StageIndex, &Stage),
+        pixels: &[Vec<u64>],
     ) -> Result<Self, PlanningError> {
         let (reference_only, members): (Vec<InstanceId>, Vec<InstanceId>) =
             graph.of_stage(index).partition(|&id| graph.instance(id).reference_only);
         let levels = stage.tasks.len();
-        let mut tasks = TaskTable::new(study, stage);
+        let mut tasks = TaskTable::new(study, stage, &pixels[index.0 as usize]);
         let mut tables_of = |instances: &[InstanceId]| {
             let mut tables = ProblemTables::default();
             for &id in instances {
@@ -270,10 +277,10 @@ struct TaskTable<'a> {
 }
 
 impl<'a> TaskTable<'a> {
-    fn new(study: PlanningInput<'a>, stage: &'a Stage) -> Self {
+    fn new(study: PlanningInput<'a>, stage: &'a Stage, pixels: &[u64]) -> Self {
         let operations = operations(stage, study.registry);
         let declared = |pixels| operations.iter().map(|operation| operation.cost_seconds(pixels)).collect();
-        let declared = study.tiles.iter().map(|tile| declared(tile.pixels)).collect();
+        let declared = pixels.iter().map(|pixels| declared(*pixels)).collect();
         let keys = stage.tasks.iter().map(|_| Interner::default()).collect();
         Self { study, stage, declared, keys, classes: CostClasses::of(operations) }
     }
@@ -297,10 +304,10 @@ fn work(
     study: PlanningInput<'_>,
     runs: &Runs,
     graph: &CompactGraph,
-    index: StageIndex,
-    stage: &Stage,
+    (index, stage): (StageIndex, &Stage),
+    pixels: &[Vec<u64>],
 ) -> WorkTotal {
-    let mut tasks = TaskTable::new(study, stage);
+    let mut tasks = TaskTable::new(study, stage, &pixels[index.0 as usize]);
     let mut work = WorkTotal::default();
     for id in graph.of_stage(index).filter(|&id| !graph.instance(id).reference_only) {
         work.tasks += stage.tasks.len();
@@ -327,12 +334,12 @@ fn task_graph(stage: &Stage) -> Result<TaskGraph, PlanningError> {
     TaskGraph::new(reads.collect()).map_err(PlanningError::from)
 }
 
-fn runs(study: PlanningInput<'_>) -> Result<Runs, PlanningError> {
+fn runs(study: PlanningInput<'_>, slots: &[UnitSelector]) -> Result<Runs, PlanningError> {
     let stages = &study.workflow.stages;
     // Columns of external inputs: the workflow's, then the reference file's.
     let columns = study.tiles.first().map_or(0, |tile| tile.inputs.len());
     let read_as = study.workflow.reference_elements();
-    let source = |input: &StageInput| match input.origin {
+    let own = |input: &StageInput| match input.origin {
         InputOrigin::Input(input) => Source::External(ExternalIndex(input as u32)),
         InputOrigin::Stage { stage, .. } => Source::Stage(StageIndex(stage as u32)),
         InputOrigin::Reference if study.reference_run => {
@@ -342,6 +349,12 @@ fn runs(study: PlanningInput<'_>) -> Result<Runs, PlanningError> {
         InputOrigin::Reference => {
             Source::External(ExternalIndex(reference_column(study, &read_as, input) as u32))
         }
+    };
+    let source = |input: &StageInput| match (own(input), slot_of(slots, input)) {
+        (Source::Stage(stage), Some(slot)) => Source::StageAt(stage, slot),
+        (Source::Reference(stage), Some(slot)) => Source::ReferenceAt(stage, slot),
+        (Source::External(column), Some(slot)) => Source::ExternalAt(column, slot),
+        (own, _) => own,
     };
     let shape = stages.iter().map(|s| s.inputs.iter().map(source).collect()).collect();
     let shape = WorkflowShape::new(shape, columns).map_err(PlanningError::from)?;
@@ -359,7 +372,27 @@ fn runs(study: PlanningInput<'_>) -> Result<Runs, PlanningError> {
         externals.extend(tile.inputs.iter().zip(&mut interners).map(|(key, interner)| interner.intern(*key)));
     }
     let (evaluations, tiles) = (study.evaluations.len(), study.tiles.len());
-    Runs::new(shape, evaluations, tiles, keys, externals, study.defaults_run).map_err(PlanningError::from)
+    let neighbors = neighbors(study, slots);
+    Runs::with_neighbors(shape, (evaluations, tiles), keys, externals, study.defaults_run, neighbors)
+        .map_err(PlanningError::from)
+}
+
+/// Returns the slot of an input that reads a region of another unit.
+pub(super) fn slot_of(slots: &[UnitSelector], input: &StageInput) -> Option<SlotIndex> {
+    slots.binary_search(&input.unit()?).ok().map(|slot| SlotIndex(slot as u32))
+}
+
+/// Returns the tile that each slot names, for each tile.
+fn neighbors(study: PlanningInput<'_>, slots: &[UnitSelector]) -> Neighbors {
+    let Some(units) = study.units else { return Neighbors::default() };
+    let tiles = 0..study.tiles.len();
+    let named = tiles.flat_map(|tile| slots.iter().map(move |slot| units.select(tile, *slot) as u32));
+    Neighbors {
+        tiles: named.collect(),
+        slots: slots.len(),
+        first_of_specimen: units.first_of_specimen(),
+        once: study.workflow.runs_once(),
+    }
 }
 
 /// Returns the column of [`PlanTile::inputs`](crate::PlanTile::inputs) with the reference file in the element type of `input`.

@@ -4,7 +4,7 @@
 //! An identity is a BLAKE3 hash of a canonical byte string. Each part has a fixed size or follows its length, so that
 //! different provenances never give the same bytes.
 
-use pleach_regions::RegionKey;
+use pleach_regions::{RegionKey, UnitLayout};
 use pleach_workflow::{Comparison, Guard, SlideTile, Stage, StainFit, Value};
 use std::path::Path;
 
@@ -94,6 +94,16 @@ pub fn of_stain_fit(role: &str, fit: &StainFit) -> RegionKey {
     for (column, value) in fit.columns() {
         hash.part(column.as_bytes());
         hash.value(Value::Real(value));
+    }
+    hash.key()
+}
+
+/// Returns the region key of a layout: equal layouts are one region.
+pub fn of_layout(role: &str, layout: &UnitLayout) -> RegionKey {
+    let mut hash = Hash::new("layout");
+    hash.part(role.as_bytes());
+    for (_, number) in layout.to_table().columns() {
+        hash.part(&number.to_bits().to_le_bytes());
     }
     hash.key()
 }

@@ -3,7 +3,8 @@
 use pleach_dispatch::cost_model::CostModel;
 use pleach_regions::RegionKey;
 use pleach_reuse::TransferCost;
-use pleach_workflow::{Operation, Registry, Stage, Value, Workflow};
+use pleach_workflow::{Operation, Registry, Stage, UnitSelector, Units, Value, Workflow};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// Input of planning.
@@ -21,10 +22,30 @@ pub struct PlanningInput<'a> {
     pub reference_run: bool,
     /// Tiles.
     pub tiles: &'a [PlanTile],
+    /// Positions of the tiles in their specimens. `None` if stages read only regions of their own tile.
+    pub units: Option<&'a Units>,
     /// Cost of operations: measured where known, otherwise declared.
     pub costs: &'a CostModel,
     /// Link between workers, for predicted transfers. `None` if all slots are in one process.
     pub link: Option<TransferCost>,
+}
+
+impl PlanningInput<'_> {
+    /// Returns, for each stage, the pixels that it works on on each tile.
+    pub(crate) fn stage_pixels(&self) -> Vec<Vec<u64>> {
+        let tiles: Vec<u64> = self.tiles.iter().map(|tile| tile.pixels).collect();
+        match self.units {
+            Some(units) => units.stage_pixels(self.workflow, &tiles),
+            None => vec![tiles; self.workflow.stages.len()],
+        }
+    }
+
+    /// Returns the units that stages read beside their own, each once.
+    pub(crate) fn selectors(&self) -> Vec<UnitSelector> {
+        let inputs = self.workflow.stages.iter().flat_map(|stage| &stage.inputs);
+        let selectors: BTreeSet<UnitSelector> = inputs.filter_map(|input| input.unit()).collect();
+        selectors.into_iter().collect()
+    }
 }
 
 /// Link between workers where it is unknown: 10 Gbit/s, with a latency of 1 ms.

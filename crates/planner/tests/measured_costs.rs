@@ -61,6 +61,7 @@ fn planned(strategy: StrategyName, reuse: ReuseScope) -> Planned {
         defaults_run: true,
         reference_run: true,
         tiles: &[PlanTile { pixels: PIXELS, inputs: vec![identity::of_file("tile", Path::new("a.png"))] }],
+        units: None,
         costs: &CostModel::default(),
         link: None,
     };

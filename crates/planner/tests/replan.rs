@@ -38,7 +38,7 @@ fn stage() -> Stage {
     Stage {
         name: "stage".to_owned(),
         description: String::new(),
-        inputs: vec![StageInput { region: region("tile"), origin: InputOrigin::Input(0) }],
+        inputs: vec![StageInput::new(region("tile"), InputOrigin::Input(0))],
         outputs: vec![StageOutput::new(region("t2"), 1, 0)],
         parameters: Vec::new(),
         tasks: vec![task("t1", TaskInput::StageInput(0)), task("t2", read)],

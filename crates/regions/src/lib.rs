@@ -42,4 +42,5 @@ pub use space::partition::{
     Assembly, AssemblyError, Centroid, OwnerError, Partition, PartitionError, PartitionTile,
 };
 pub use space::resolution::{Resolution, ResolutionError};
+pub use space::units::{MAX_PARTS, UnitBox, UnitError, UnitLayout};
 pub use template::{MAX_NAME_BYTES, NameError, RegionEntry, RegionTemplate, TEMPLATE_FORMAT, TemplateError};

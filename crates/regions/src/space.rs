@@ -1,5 +1,6 @@
-//! Bounds in space and time, resolution, and partition into tiles.
+//! Bounds in space and time, resolution, partition into tiles, and regions across them.
 
 pub(crate) mod bounds;
 pub(crate) mod partition;
 pub(crate) mod resolution;
+pub(crate) mod units;

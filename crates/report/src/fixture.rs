@@ -149,6 +149,7 @@ fn plan(study: &Study, merged: bool) -> PlanRecord {
         defaults_run: true,
         reference_run: true,
         tiles: &tiles,
+        units: None,
         costs: &CostModel::default(),
         link: None,
     };

@@ -33,7 +33,7 @@ use pleach_sensitivity::moat::{self, MoatError, MoatIndices, RESAMPLES};
 use pleach_sensitivity::responses::Response;
 use pleach_sensitivity::sampling::Structure;
 use pleach_sensitivity::vbd::{self, Estimator};
-use pleach_study::{Defect, PreparedStudy};
+use pleach_study::{Defect, PreparedStudy, units};
 use pleach_workflow::{Aggregate, BothEmpty, GivenDataMethod, Method};
 
 /// Responses of all runs, sorted by evaluation, then by tile.
@@ -46,6 +46,8 @@ pub struct CollectedResponses {
     tiles: usize,
     /// Weights of tiles in means. Empty if all are equal.
     weights: Vec<f64>,
+    /// Tiles whose responses are those of an earlier tile of their specimen. They count once.
+    repeated: Vec<bool>,
     /// Excludes runs whose mask and reference are both empty from means over tiles.
     leaves_out_both_empty: bool,
 }
@@ -92,7 +94,8 @@ impl CollectedResponses {
         let defaults = if prepared.defaults_run() { of(0).collect() } else { Vec::new() };
         let runs = (1..=prepared.design.evaluations.len()).flat_map(of).collect();
         let leaves_out_both_empty = study.both_empty == BothEmpty::LeaveOut;
-        Self { runs, defaults, tiles, weights: study.tile_weights.clone(), leaves_out_both_empty }
+        let (weights, repeated) = (study.tile_weights.clone(), units::repeated_responses(study));
+        Self { runs, defaults, tiles, weights, repeated, leaves_out_both_empty }
     }
 
     /// Returns the number of runs without a response.
@@ -136,7 +139,7 @@ impl CollectedResponses {
         metric: usize,
         over_tiles: Aggregate,
     ) -> Option<f64> {
-        let live = || runs.iter().filter(|run| !dead.contains(&run.tile));
+        let live = || runs.iter().filter(|run| !dead.contains(&run.tile) && !self.repeated[run.tile]);
         // Values and weights.
         let value = |run: &RunResponse| {
             let weight = self.weights.get(run.tile).copied().unwrap_or(1.0);

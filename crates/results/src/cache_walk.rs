@@ -12,10 +12,10 @@ use pleach_dispatch::stage::task_key::{TaskInputId, key};
 use pleach_objects::S3Location;
 use pleach_planner::memory_size::MemorySize;
 use pleach_regions::{DataRegion, Digest, ElementType, RegionIdentity, RegionKey, Table, TaskKey};
-use pleach_study::PreparedStudy;
+use pleach_study::{PreparedStudy, units};
 use pleach_workflow::{
-    AnnotationPart, AnnotationRules, Decision, InputOrigin, ReferenceSource, SlideTile, Stage, StainFit,
-    Task, TaskInput, Value, guard_value,
+    AnnotationPart, AnnotationRules, Decision, InputOrigin, ReferenceSource, SlideTile, Stage, Task,
+    TaskInput, Value, guard_value,
 };
 use std::collections::HashMap;
 use std::fs;
@@ -126,14 +126,19 @@ pub fn identities(prepared: &PreparedStudy) -> HashMap<RegionKey, RegionIdentity
     let images = study.workflow.inputs.len();
     let elements = study.workflow.reference_elements();
     let mut identities = HashMap::new();
+    let layout = |input, tile| units::layout(&study.workflow, prepared.units.as_ref(), input, tile);
     for (number, facts) in prepared.tiles.iter().enumerate() {
         let Some(tile) = files[number] else { continue };
-        for (&key, input) in facts.inputs.iter().zip(&study.workflow.inputs) {
+        for (place, (&key, input)) in facts.inputs.iter().zip(&study.workflow.inputs).enumerate() {
             let tile_file = &study.tiles[number];
             let identity = match (study.fit_of(input, tile_file), &tile_file.slide) {
+                _ if study.workflow.layout_of(place).is_some() => {
+                    let Some(layout) = layout(place, number) else { continue };
+                    of_table(&layout.to_table())
+                }
                 // See below.
                 _ if input.is_counted() => continue,
-                (Some(fit), _) => of_stain_fit(fit),
+                (Some(fit), _) => of_table(&fit.table()),
                 (None, None) => of_file("image", &[tile]),
                 (None, Some(part)) => of_slide(input.element, part, tile),
             };
@@ -160,8 +165,8 @@ pub fn identities(prepared: &PreparedStudy) -> HashMap<RegionKey, RegionIdentity
 /// Returns the identity of an input that a manager sends to workers: as [`identities`] has it.
 #[must_use]
 pub fn identity_of_input(input: &InputFile) -> RegionIdentity {
-    if let Some(fit) = &input.stain {
-        return of_stain_fit(fit);
+    if let Some(table) = &input.table {
+        return of_table(table);
     }
     let digest = input.file.digest_of_all();
     match (&input.slide, &input.reference) {
@@ -211,10 +216,10 @@ fn of_file(read_as: &str, files: &[[u8; 32]]) -> RegionIdentity {
     RegionIdentity(*hash.finalize().as_bytes())
 }
 
-/// Returns the identity of fitted values: of the values, independent of the images.
-fn of_stain_fit(fit: &StainFit) -> RegionIdentity {
-    let columns = fit.columns().map(|(name, value)| format!("{name} {:016x}", value.get().to_bits()));
-    of_file(&format!("stain {}", columns.collect::<Vec<_>>().join(" ")), &[])
+/// Returns the identity of a table that travels with the study: of its numbers.
+fn of_table(table: &Table) -> RegionIdentity {
+    let numbers: Vec<String> = table.columns().map(|(name, number)| format!("{name} {number}")).collect();
+    of_file(&format!("table {}", numbers.join(", ")), &[])
 }
 
 /// Returns the identity of a slide tile: of its pixels, independent of the slide's name, or of the position
@@ -440,6 +445,8 @@ impl<'a> CacheWalk<'a> {
         let file = |identity| CachedOutput { identity, traced: None };
         let of_input = |input: usize| self.identities.get(facts.inputs.get(input)?).copied().map(file);
         let identity = |input: &pleach_workflow::StageInput| match input.origin {
+            // A walk knows the tasks of one tile only.
+            _ if input.unit().is_some() => None,
             InputOrigin::Input(input) => of_input(input),
             InputOrigin::Stage { stage, output } => self.output(steps, stage, output),
             InputOrigin::Reference if self.prepared.reference_run() => reference.map(file),

@@ -37,7 +37,10 @@ pub use cost::schedule::{JobGraph, JobsError, critical_path_seconds, lower_bound
 pub use cost::transfer::{TransferCost, is_recompute_cheaper};
 pub use graph::compact::{CompactGraph, Input, InputsId, InstanceId, Merging, StageInstance};
 pub use graph::interner::Interner;
-pub use graph::runs::{ExternalIndex, RunId, Runs, RunsError, ShapeError, Source, StageIndex, WorkflowShape};
+pub use graph::runs::{
+    ExternalIndex, Neighbors, RunId, Runs, RunsError, ShapeError, SlotIndex, Source, StageIndex,
+    WorkflowShape,
+};
 pub use graph::task_graph::{TaskGraph, TaskGraphError, TaskReads};
 pub use graph::task_order::{MAX_DOWN_SETS, TaskOrder, best_order};
 pub use graph::tree::{NodeId, ReuseTree};

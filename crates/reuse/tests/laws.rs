@@ -10,8 +10,8 @@ use std::num::NonZeroUsize;
 
 use pleach_reuse::{
     CompactGraph, ExternalIndex, InstanceId, JobGraph, LeftoverRule, LevelBytes, Member, MergeProblem,
-    Merging, ReuseSummary, ReuseTree, RunId, Runs, Source, StageIndex, Strategy, TaskCosts, WorkflowShape,
-    bucket_costs, critical_path_seconds, lower_bound_seconds, peak_bytes,
+    Merging, Neighbors, ReuseSummary, ReuseTree, RunId, Runs, SlotIndex, Source, StageIndex, Strategy,
+    TaskCosts, WorkflowShape, bucket_costs, critical_path_seconds, lower_bound_seconds, peak_bytes,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -163,6 +163,9 @@ proptest! {
     }
 }
 
+/// Relations between tiles.
+const SLOTS: usize = 2;
+
 /// A workflow of up to four stages over some evaluations and tiles.
 fn runs() -> impl Generator<Value = Runs> {
     let source = |stage: usize| {
@@ -171,17 +174,27 @@ fn runs() -> impl Generator<Value = Runs> {
             return external;
         }
         let earlier = (0..stage as u32).prop_map(StageIndex);
-        prop_oneof![external, earlier.clone().prop_map(Source::Stage), earlier.prop_map(Source::Reference)]
-            .boxed()
+        let slot = (0..SLOTS as u32).prop_map(SlotIndex);
+        prop_oneof![
+            external,
+            earlier.clone().prop_map(Source::Stage),
+            earlier.clone().prop_map(Source::Reference),
+            (earlier.clone(), slot.clone()).prop_map(|(stage, slot)| Source::StageAt(stage, slot)),
+            (earlier, slot.clone()).prop_map(|(stage, slot)| Source::ReferenceAt(stage, slot)),
+            (0_u32..2, slot).prop_map(|(column, slot)| Source::ExternalAt(ExternalIndex(column), slot)),
+        ]
+        .boxed()
     };
     let stages =
         (1_usize..5).prop_flat_map(move |count| (0..count).map(|s| vec(source(s), 0..4)).collect::<Vec<_>>());
     (stages, 1_usize..7, 0_usize..4).prop_flat_map(|(stages, evaluations, tiles)| {
         let keys = vec(0..KEYS, evaluations * stages.len());
         // External inputs of two tiles may be equal.
-        (keys, vec(0_u32..2, tiles * 2)).prop_map(move |(keys, externals)| {
+        let neighbors = vec(0..tiles.max(1) as u32, tiles * SLOTS);
+        (keys, vec(0_u32..2, tiles * 2), neighbors).prop_map(move |(keys, externals, of_slots)| {
             let shape = WorkflowShape::new(stages.clone(), 2).unwrap();
-            Runs::new(shape, evaluations, tiles, keys, externals, true).unwrap()
+            let neighbors = Neighbors { tiles: of_slots, slots: SLOTS, ..Neighbors::default() };
+            Runs::with_neighbors(shape, (evaluations, tiles), keys, externals, true, neighbors).unwrap()
         })
     })
 }
@@ -199,6 +212,11 @@ fn history(runs: &Runs, run: RunId, stage: StageIndex) -> History {
         Source::External(column) => History::External(runs.external(run, column)),
         Source::Stage(parent) => history(runs, run, parent),
         Source::Reference(parent) => history(runs, reference, parent),
+        Source::ExternalAt(column, slot) => {
+            History::External(runs.external(runs.neighbor(run, slot), column))
+        }
+        Source::StageAt(parent, slot) => history(runs, runs.neighbor(run, slot), parent),
+        Source::ReferenceAt(parent, slot) => history(runs, runs.neighbor(reference, slot), parent),
     });
     History::Instance { stage, key: runs.key(run, stage), inputs: inputs.collect() }
 }

@@ -152,7 +152,7 @@ fn stages(has_first: bool, levels: usize) -> Vec<Stage> {
     let stage = |name: &str, tasks: usize| Stage {
         name: name.to_owned(),
         description: String::new(),
-        inputs: vec![StageInput { region: region("in"), origin: InputOrigin::Input(0) }],
+        inputs: vec![StageInput::new(region("in"), InputOrigin::Input(0))],
         outputs: vec![StageOutput::new(region("out"), 0, 0)],
         parameters: Vec::new(),
         tasks: vec![task(name); tasks],

@@ -14,7 +14,8 @@ pub const BUILT_IN: [&str; 4] = ["nuclei", "levelset", "nuclei-features", "noop"
 /// Returns the operations linked into this binary.
 pub fn registry() -> Registry {
     let built_in = pleach_pathology::registry().with(noop::Echo).with(join::Join);
-    registration::register(label::LABELS.into_iter().fold(built_in, Registry::with))
+    let labeled = label::LABELS.into_iter().fold(built_in, Registry::with);
+    registration::register(labeled).extended(pleach_volumes::operations())
 }
 
 /// Returns a built-in workflow. `None` if the name is unknown.

@@ -13,7 +13,7 @@ use pleach_sensitivity::sampling::points::PointsError;
 use pleach_sensitivity::sampling::saltelli::SaltelliError;
 use pleach_sensitivity::table::TableError;
 use pleach_slides::SlideError;
-use pleach_workflow::{Accepts, StudyError, Value};
+use pleach_workflow::{Accepts, StudyError, UnitsError, Value};
 use std::collections::BTreeMap;
 use std::io;
 use std::path::PathBuf;
@@ -131,6 +131,15 @@ pub enum PrepareError {
         field: &'static str,
         /// The image and its problem.
         cause: String,
+    },
+    /// The tiles do not have the bounds that a stage needs.
+    #[error("{}: {cause}", file.display())]
+    Units {
+        /// The study file.
+        file: PathBuf,
+        /// The stage, its bounds and what is allowed.
+        #[source]
+        cause: Box<UnitsError>,
     },
     /// A slide is listed as a tile.
     #[error(

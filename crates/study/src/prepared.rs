@@ -7,6 +7,7 @@ mod digests;
 mod inspect;
 mod parts;
 mod room;
+pub mod units;
 
 use crate::error::{AnnotationsError, PrepareError, SamplingError};
 use crate::{Defect, builtin, file_digest, slides};
@@ -20,7 +21,7 @@ use pleach_sensitivity::sampling::points::Sequence;
 use pleach_sensitivity::sampling::{Design, Structure, fast, morris, saltelli};
 use pleach_sensitivity::table;
 use pleach_sensitivity::trajectory::Trajectories;
-use pleach_workflow::{Method, ReferenceSource, Registry, Study, TileWeights, Value, Workflow, text};
+use pleach_workflow::{Method, ReferenceSource, Registry, Study, TileWeights, Units, Value, Workflow, text};
 use std::cell::OnceCell;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -44,6 +45,8 @@ pub struct PreparedStudy {
     parameter_sets: PathBuf,
     /// Pixels and region keys of the tiles, in the order of the study. An unreadable tile counts as 1 pixel.
     pub tiles: Vec<PlanTile>,
+    /// Positions of the tiles in their specimens. `None` if stages read only regions of their own tile.
+    pub units: Option<Units>,
     /// Cause for each unreadable tile. Runs on these tiles fail.
     unreadable: Vec<String>,
     /// Cost model of operations: the declared costs until measurements are loaded.
@@ -102,6 +105,7 @@ impl PreparedStudy {
             study.tile_weights = weights;
         }
         slides::stain::fit(file, &mut study)?;
+        let units = units::expand(file, &mut study)?;
         let parts = [("phases", !study.phases.is_empty()), ("until", study.until.is_some())];
         if let (Some(table), Some((part, _))) = (table, parts.iter().find(|(_, there)| *there)) {
             return Err(PrepareError::DrawsItsOwn { table: table.to_owned(), file: file.to_owned(), part });
@@ -119,13 +123,17 @@ impl PreparedStudy {
             ) => file,
         };
         let parameter_sets = parameter_sets.to_owned();
-        let looked = inspect::look_at_tiles(file, &study)?;
+        let mut looked = inspect::look_at_tiles(file, &study, units.as_ref())?;
         study.annotations = looked.annotations;
         annotations::check(file, &study)?;
         if study.weights == TileWeights::Annotated {
             study.tile_weights = looked.counted_px;
         }
         let (mut tiles, unreadable) = (looked.tiles, looked.unreadable);
+        if units.is_some() {
+            // Stages read the regions of all tiles of a slide.
+            looked.is_kept.fill(true);
+        }
         annotations::leave_out(&mut study, &mut tiles, &looked.is_kept);
         let digests = digests(&study, &design, &evaluations);
         let digest = digest_of(digests.iter().map(|(_, digest)| digest.as_bytes()));
@@ -137,6 +145,7 @@ impl PreparedStudy {
             evaluations,
             parameter_sets,
             tiles,
+            units,
             unreadable,
             costs: CostModel::default(),
             file_digests,
@@ -154,6 +163,7 @@ impl PreparedStudy {
     pub fn received(received: SubmittedStudy, registry: &Registry) -> Result<Self, PrepareError> {
         let SubmittedStudy { study, evaluations: rows, is_table, parameter_sets, tiles, file_digests } =
             received;
+        let units = units::units_of(&study);
         let design = if is_table {
             design_of_rows(&study, &study.method, rows)
         } else {
@@ -175,6 +185,7 @@ impl PreparedStudy {
             evaluations,
             parameter_sets,
             tiles,
+            units,
             unreadable: Vec::new(),
             costs: CostModel::default(),
             file_digests: OnceCell::from(file_digests),
@@ -243,6 +254,7 @@ impl PreparedStudy {
             defaults_run: self.defaults_run(),
             reference_run: self.reference_run(),
             tiles: &self.tiles,
+            units: self.units.as_ref(),
             costs: &self.costs,
             link: None,
         }

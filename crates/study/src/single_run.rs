@@ -6,7 +6,8 @@
 
 use pleach_regions::DataRegion;
 use pleach_workflow::{
-    Decision, InputOrigin, OperationError, Registry, Task, TaskInput, Value, Workflow, guard_value,
+    Decision, InputBounds, InputOrigin, OperationError, Registry, Stage, Task, TaskInput, Value, Workflow,
+    guard_value,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -57,6 +58,9 @@ pub enum ReplayError {
         #[source]
         cause: OperationError,
     },
+    /// A stage reads regions of other tiles.
+    #[error("stage {0} reads regions of other tiles, so a run on one tile is not possible")]
+    OtherTiles(String),
     /// The workflow was checked against other operations than those given. This is an internal error.
     #[error("operation {0} is not linked in")]
     NotLinked(String),
@@ -89,6 +93,10 @@ impl SingleRun<'_> {
         wanted: &[TaskOutput],
         mut timed: impl FnMut(&Task, Duration),
     ) -> Result<Vec<Arc<DataRegion>>, ReplayError> {
+        let crosses = |stage: &&Stage| stage.inputs.iter().any(|input| input.bounds != InputBounds::Own);
+        if let Some(stage) = self.workflow.stages.iter().find(crosses) {
+            return Err(ReplayError::OtherTiles(stage.name.clone()));
+        }
         let needed = self.needed(wanted);
         let mut readers = self.readers(&needed, wanted);
         let mut held: BTreeMap<TaskOutput, LiveRegion> = BTreeMap::new();

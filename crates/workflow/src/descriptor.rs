@@ -2,6 +2,7 @@
 //!
 //! The module `validate` turns these into a checked [`Workflow`](crate::Workflow).
 
+mod bounds;
 mod flow;
 pub(crate) mod manifests;
 pub(crate) mod outline;
@@ -17,6 +18,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+pub(crate) use bounds::InputDescriptor;
 pub(crate) use flow::{ChoiceDescriptor, ConditionDescriptor, EntryDescriptor, LoopDescriptor};
 
 /// A workflow file: stages and their connections.
@@ -158,7 +160,7 @@ pub(crate) struct StageDescriptor {
     pub(crate) stage: String,
     #[serde(default)]
     pub(crate) description: String,
-    pub(crate) inputs: Vec<RegionDescriptor>,
+    pub(crate) inputs: Vec<InputDescriptor>,
     pub(crate) outputs: Vec<OutputDescriptor>,
     pub(crate) tasks: Vec<EntryDescriptor>,
 }

@@ -1,5 +1,6 @@
 //! Errors of a descriptor. Every message names the file, the location, the value and the allowed values.
 
+use crate::bounds::BoundsProblem;
 use crate::domain_error::DomainError;
 use crate::value::ValueType;
 use pleach_regions::ElementType;
@@ -69,6 +70,14 @@ pub enum Problem {
         region: String,
         /// The earlier writer.
         first: String,
+    },
+    /// A stage input cannot have its bounds.
+    #[error("region \"{region}\": {problem}")]
+    Bounds {
+        /// Name of the region.
+        region: String,
+        /// The problem.
+        problem: BoundsProblem,
     },
     /// A stage declares an output without a task that writes it.
     #[error("output \"{region}\" has no writer in this stage")]

@@ -3,12 +3,12 @@
 //! Data only: this crate validates users' files and reports errors in them. It does not sample, plan, run, or open
 //! images.
 
+mod bounds;
 mod core_measurement;
 mod descriptor;
 mod distribution;
 mod domain_error;
 mod error;
-mod joined_responses;
 mod operation;
 mod parameter;
 mod study;
@@ -18,24 +18,27 @@ mod validate;
 mod value;
 mod workflow;
 
+pub use bounds::{BoundsProblem, InputBounds, UnitSelector};
 pub use descriptor::TierKind;
 pub use descriptor::manifests::{DISTRIBUTION, manifests_of_study, manifests_of_workflow};
 pub use descriptor::outline::{ArgumentUse, OperationUse, RegionUse, is_stage, operation_uses};
 pub use distribution::Distribution;
 pub use domain_error::DomainError;
 pub use error::{DescriptorError, Problem};
-pub use joined_responses::JOIN;
-pub use operation::{Accepts, Argument, Meter, Operation, OperationError, Port, Registry, plain_name};
+pub use operation::{
+    Accepts, Argument, Meter, Operation, OperationError, Port, Registry, is_joining, plain_name,
+};
 pub use parameter::{Domain, Parameter};
 pub use study::{
     AnnotationPart, AnnotationRules, Annotations, AppliedImages, BasePoints, BothEmpty, Durability, FitScope,
     GivenDataMethod, Method, MethodSpec, Normalization, ParameterSpace, Phase, ReferenceSource, STUDY_SCHEMA,
     SlideTile, Slides, StainFit, StainStatistics, StoppingRule, Study, StudyError, StudyProblem, StudyTile,
-    SurvivorRule, Survivors, TileWeights, TissueRule, core_of,
+    SurvivorRule, Survivors, TileWeights, TissueRule, Units, UnitsError, core_of,
 };
 pub use validate::stage_file;
 pub use value::{NotFinite, ParseValueError, Real, Value, ValueType};
 pub use workflow::{
-    Aggregate, Comparison, Condition, Decision, Guard, InputOrigin, OptionalStage, ReferenceDecl, RegionDecl,
-    ResponseTable, Stage, StageInput, StageOutput, Task, TaskInput, Workflow, guard_value, split_label,
+    Aggregate, Comparison, Condition, Decision, Guard, InputOrigin, JOIN, OptionalStage, ReferenceDecl,
+    RegionDecl, ResponseTable, Stage, StageInput, StageOutput, Task, TaskInput, Workflow, guard_value,
+    split_label,
 };

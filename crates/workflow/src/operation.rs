@@ -3,12 +3,17 @@
 //! An operation is a pure function from immutable data regions and parameter values to new data regions. The
 //! runtime executes it on the device slot that it grants.
 
+mod joining;
+
 use crate::value::{Value, ValueType};
 use pleach_regions::{DataRegion, ElementType, ShapeError, WrongElement};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 use thiserror::Error;
+
+pub use joining::is_joining;
+pub(crate) use joining::{JOINING_VERSION, Joining};
 
 /// Values that an operation accepts. Planning and execution reject a study with other values.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -279,7 +284,7 @@ impl Registry {
         exact.or_else(|| {
             let mut digested = of_version().filter(|((known, _), _)| plain_name(known) == name);
             let first = digested.next().map(|(_, operation)| operation);
-            first.filter(|_| digested.next().is_none())
+            first.filter(|_| digested.next().is_none()).or_else(|| joining::get(name, version))
         })
     }
 

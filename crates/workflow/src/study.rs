@@ -5,6 +5,7 @@
 mod annotations;
 mod applied;
 mod domain;
+mod expansion;
 mod header;
 mod images;
 mod inputs;
@@ -13,6 +14,7 @@ mod phase;
 mod slides;
 mod space;
 mod stain;
+mod units;
 mod weights;
 mod wording;
 
@@ -38,6 +40,7 @@ pub use stain::{FitScope, Normalization, StainFit, StainStatistics};
 use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use thiserror::Error;
+pub use units::{Units, UnitsError};
 pub use weights::TileWeights;
 use wording::{NUMBER, SECTION, TEXT, fail, needed_section, needed_texts, worded};
 

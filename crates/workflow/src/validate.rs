@@ -1,10 +1,13 @@
 //! Converts descriptors to a checked [`Workflow`]. This file joins stages, and [`stage`] checks one of them.
 
+mod bounds;
 mod stage;
 mod topological_order;
 mod unroll;
 
-use crate::descriptor::{Files, RegionDescriptor, StageDescriptor, WorkflowDescriptor, escaped};
+use crate::descriptor::{
+    Files, InputDescriptor, RegionDescriptor, StageDescriptor, WorkflowDescriptor, escaped,
+};
 use crate::error::{DescriptorError, Problem};
 use crate::operation::Registry;
 use crate::study::{ANNOTATION_RULES_KEY, ANNOTATIONS_KEY, SLIDE_KEYS};
@@ -101,7 +104,7 @@ fn workflow(file: &Path, files: Files, registry: &Registry) -> Result<Workflow, 
     let place = |stage: usize| order.iter().position(|&s| s == stage).unwrap_or(stage);
 
     let mut parameters = stage::Parameters::default();
-    let mut stages = Vec::new();
+    let (mut stages, mut once) = (Vec::new(), Vec::new());
     // In topological order: `pleach-reuse` refuses a stage that reads a later one.
     for &index in &order {
         let entry = &entries[index];
@@ -112,7 +115,12 @@ fn workflow(file: &Path, files: Files, registry: &Registry) -> Result<Workflow, 
                 other => other,
             };
         }
+        if let Err((input, problem)) = bounds::check(&stage, &stages, &once) {
+            let region = stage.inputs[input].region.region.clone();
+            return entry.at.fail(format!("/inputs/{input}/bounds"), Problem::Bounds { region, problem });
+        }
         stage.switch = switch(&at, &workflow, index, entry)?;
+        once.push(stage.runs_once(&once, |_| false));
         stages.push(stage);
     }
     stage::define_unread(&at, &workflow.unread, &mut parameters)?;
@@ -347,6 +355,7 @@ fn finish(
         stages,
         response,
         alternatives: responses,
+        layouts: Vec::new(),
     })
 }
 
@@ -356,9 +365,10 @@ impl From<RegionDescriptor> for RegionDecl {
     }
 }
 
-impl From<&RegionDescriptor> for StageInput {
+impl From<&InputDescriptor> for StageInput {
     /// The origin is a placeholder, set once all stages are known.
-    fn from(descriptor: &RegionDescriptor) -> Self {
-        Self { region: descriptor.clone().into(), origin: InputOrigin::Reference }
+    fn from(descriptor: &InputDescriptor) -> Self {
+        let region = RegionDecl { region: descriptor.name().to_owned(), element: descriptor.element };
+        Self { region, origin: InputOrigin::Reference, bounds: descriptor.bounds.into() }
     }
 }

@@ -3,8 +3,10 @@
 //! Only [`Workflow::load`] and [`Workflow::embedded`] create one, so callers need not validate it again.
 
 mod guard;
+mod joined_responses;
 mod label;
 
+use crate::bounds::{InputBounds, UnitSelector};
 pub use crate::descriptor::Aggregate;
 use crate::descriptor::TierKind;
 use crate::parameter::Parameter;
@@ -13,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
 pub use guard::{Comparison, Condition, Decision, Guard, guard_value};
+pub use joined_responses::JOIN;
 pub use label::split_label;
 
 /// A DAG of stages over the regions of one tile.
@@ -34,6 +37,10 @@ pub struct Workflow {
     pub response: ResponseTable,
     /// Alternative tables of the responses.
     pub alternatives: Vec<ResponseTable>,
+    /// Bounds whose layouts are the last ones of [`inputs`](Self::inputs), in that order, as tables. Empty before the
+    /// expansion for the units of a study.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub layouts: Vec<InputBounds>,
 }
 
 /// A region: its name and element type.
@@ -104,6 +111,33 @@ pub struct StageInput {
     pub region: RegionDecl,
     /// Origin of the region.
     pub origin: InputOrigin,
+    /// Bounds that the stage needs.
+    #[serde(default)]
+    pub bounds: InputBounds,
+}
+
+impl StageInput {
+    /// Creates an input with the bounds of the own unit.
+    #[must_use]
+    pub fn new(region: RegionDecl, origin: InputOrigin) -> Self {
+        Self { region, origin, bounds: InputBounds::Own }
+    }
+
+    /// Returns the unit whose region it is, if that is not the own one.
+    #[must_use]
+    pub fn unit(&self) -> Option<UnitSelector> {
+        match self.bounds {
+            InputBounds::Unit(unit) => Some(unit),
+            _ => None,
+        }
+    }
+
+    /// Returns the estimated bytes of the region in a stage that works on `pixels` pixels.
+    #[must_use]
+    pub fn bytes(&self, pixels: u64) -> u64 {
+        let share = self.unit().map_or(1, UnitSelector::share);
+        self.region.element.bytes(pixels.div_ceil(share))
+    }
 }
 
 /// Origin of a stage's input.
@@ -185,6 +219,31 @@ pub enum TaskInput {
 }
 
 impl Workflow {
+    /// Returns the bounds whose layout an input of the workflow is. `None` for an input that is read from a file.
+    #[must_use]
+    pub fn layout_of(&self, input: usize) -> Option<InputBounds> {
+        let first = self.inputs.len().saturating_sub(self.layouts.len());
+        self.layouts.get(input.checked_sub(first)?).copied()
+    }
+
+    /// Returns, for each stage, whether it runs once a specimen: it reads only whole specimens, and results of stages that
+    /// do.
+    #[must_use]
+    pub fn runs_once(&self) -> Vec<bool> {
+        let is_layout = |input| self.layout_of(input) == Some(InputBounds::Whole);
+        let mut once = Vec::with_capacity(self.stages.len());
+        for stage in &self.stages {
+            once.push(stage.runs_once(&once, is_layout));
+        }
+        once
+    }
+
+    /// Returns whether a stage reads regions of other units than its own.
+    #[must_use]
+    pub fn crosses_units(&self) -> bool {
+        self.stages.iter().flat_map(|stage| &stage.inputs).any(|input| input.bounds != InputBounds::Own)
+    }
+
     /// Returns the names of the switches that a study may turn off.
     #[must_use]
     pub fn switches(&self) -> Vec<&str> {
@@ -322,6 +381,19 @@ impl Task {
 }
 
 impl Stage {
+    /// Returns whether the stage runs once a specimen: it reads only whole specimens, and results of stages that do. `once`
+    /// has the answers of the earlier stages, and `is_layout` returns whether an input of the workflow is the layout of whole
+    /// specimens.
+    pub(crate) fn runs_once(&self, once: &[bool], is_layout: impl Fn(usize) -> bool) -> bool {
+        let is_of_specimen = |input: &StageInput| match (input.bounds, input.origin) {
+            (InputBounds::Whole | InputBounds::Unit(UnitSelector::Number { .. }), _) => true,
+            (InputBounds::Own, InputOrigin::Stage { stage, .. }) => once.get(stage).copied().unwrap_or(false),
+            (InputBounds::Own, InputOrigin::Input(input)) => is_layout(input),
+            _ => false,
+        };
+        !self.inputs.is_empty() && self.inputs.iter().all(is_of_specimen)
+    }
+
     /// Returns the parameters that a task consumes, as indices into [`Workflow::parameters`].
     pub fn task_parameters<'a>(&'a self, task: &'a Task) -> impl Iterator<Item = usize> + 'a {
         task.arguments.iter().map(|&argument| self.parameters[argument])

@@ -8,6 +8,7 @@ use crate::plan::ExecutionPlan;
 use crate::study::TaskTimings;
 use crate::{PlanId, WorkerId};
 use pleach_regions::RegionKey;
+use pleach_workflow::is_joining;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -59,7 +60,8 @@ pub(super) struct StudyFit {
 impl StudyFit {
     pub(super) fn of(facts: &WorkerInfo, plan: &ExecutionPlan) -> Self {
         let has = |operation: &str, version: u32| {
-            facts.operations.as_ref().is_none_or(|all| all.contains(&(operation.to_owned(), version)))
+            let is_known = |all: &BTreeSet<_>| all.contains(&(operation.to_owned(), version));
+            is_joining(operation, version) || facts.operations.as_ref().is_none_or(is_known)
         };
         let fits = plan.needs.with_spill(facts.spill_bytes) <= facts.memory_bytes;
         let runs = plan

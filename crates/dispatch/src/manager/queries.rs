@@ -3,6 +3,7 @@
 use super::{Manager, WorkerEntry, WorkerInfo};
 use crate::study::Study;
 use crate::{PlanId, WorkerId};
+use pleach_workflow::is_joining;
 use std::collections::BTreeSet;
 
 impl Manager {
@@ -51,7 +52,10 @@ impl Manager {
         let stages = self.studies.values().flat_map(|study| &study.plan().stages);
         let needed =
             stages.flat_map(|stage| stage.tasks.iter().map(|task| (task.operation.clone(), task.version)));
-        let lacking: BTreeSet<_> = needed.filter(|operation| !operations.contains(operation)).collect();
+        let is_missing = |operation: &(String, u32)| {
+            !operations.contains(operation) && !is_joining(&operation.0, operation.1)
+        };
+        let lacking: BTreeSet<_> = needed.filter(is_missing).collect();
         lacking.into_iter().collect()
     }
 

@@ -24,8 +24,7 @@ pub(crate) fn task(name: &str, arguments: &[usize], reads: &[TaskInput], writes:
 
 /// Returns a stage of these tasks, in this order. Each entry of `outputs` names a task and one of its outputs.
 pub(crate) fn stage(parameters: usize, inputs: usize, tasks: Vec<Task>, outputs: &[(usize, usize)]) -> Stage {
-    let input =
-        |number| StageInput { region: region(&format!("in{number}")), origin: InputOrigin::Input(number) };
+    let input = |number| StageInput::new(region(&format!("in{number}")), InputOrigin::Input(number));
     let output = |&(task, output): &(usize, usize)| {
         StageOutput::new(region(&format!("out{task}.{output}")), task, output)
     };

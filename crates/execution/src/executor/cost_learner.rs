@@ -16,10 +16,8 @@ use std::sync::Arc;
 pub(super) struct CostLearner {
     /// By stage and task.
     tasks: Vec<Vec<Option<LearnedTask>>>,
-    /// By tile.
+    /// By instance, the pixels that it works on.
     pixels: Vec<u64>,
-    /// By instance.
-    tile_of: Vec<u32>,
     costs: Arc<Mutex<CostModel>>,
 }
 
@@ -78,11 +76,11 @@ impl CostLearner {
             };
             stage.tasks.iter().map(learned).collect()
         });
-        let tile = |instance| planned.first_run(InstanceId(instance)).1 as u32;
         Self {
             tasks: tasks.collect(),
-            pixels: prepared.tiles.iter().map(|tile| tile.pixels).collect(),
-            tile_of: (0..planned.instances() as u32).map(tile).collect(),
+            pixels: (0..planned.instances() as u32)
+                .map(|instance| planned.pixels(InstanceId(instance)))
+                .collect(),
             costs,
         }
     }
@@ -103,8 +101,7 @@ impl CostLearner {
                 continue;
             };
             let instance = InstanceId(report.provenance.instance);
-            let Some(tile) = self.tile_of.get(instance.index()) else { continue };
-            let pixels = self.pixels[*tile as usize];
+            let Some(&pixels) = self.pixels.get(instance.index()) else { continue };
             costs.observe(task.operation.as_ref(), task.arguments(instance), pixels, seconds);
         }
     }
@@ -147,12 +144,8 @@ mod tests {
         let task =
             LearnedTask { operation: Arc::clone(&operation), arguments: Vec::new(), class_of: Vec::new() };
         let costs: Arc<Mutex<CostModel>> = Arc::default();
-        let learner = CostLearner {
-            tasks: vec![vec![Some(task)]],
-            pixels: vec![1000],
-            tile_of: vec![0],
-            costs: Arc::clone(&costs),
-        };
+        let learner =
+            CostLearner { tasks: vec![vec![Some(task)]], pixels: vec![1000], costs: Arc::clone(&costs) };
         let report = |end, seconds| {
             let ran = TaskOutcome::Ran { seconds, predicted_seconds: 0.0, digests: 0, digest_seconds: 0.0 };
             let provenance = TaskProvenance::default();

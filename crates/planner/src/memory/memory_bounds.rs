@@ -65,12 +65,14 @@ impl PlanBuilder<'_> {
     pub(crate) fn limits(&self, workers: NonZeroU32, budget_bytes: u64) -> Result<Limits, PlanningError> {
         let cores = NonZeroUsize::try_from(workers).unwrap_or(NonZeroUsize::MIN);
         // One limit holds for all tiles, so the largest tile decides.
-        let pixels = self.study.tiles.iter().map(|tile| tile.pixels).max().unwrap_or(0);
         let mut all =
             Limits { max_buckets: NonZeroUsize::MIN, max_bucket_size: NonZeroUsize::MAX, peak_bytes: 0 };
-        for (stage, problem) in self.study.workflow.stages.iter().zip(&self.stages) {
+        for ((stage, problem), pixels) in
+            self.study.workflow.stages.iter().zip(&self.stages).zip(&self.pixels)
+        {
+            let pixels = pixels.iter().copied().max().unwrap_or(0);
             let levels = level_bytes(stage, &operations(stage, self.study.registry), pixels);
-            let input_bytes = stage.inputs.iter().map(|input| input.region.element.bytes(pixels)).sum();
+            let input_bytes = stage.inputs.iter().map(|input| input.bytes(pixels)).sum();
             let bytes = StageBytes { input_bytes, levels: &levels };
             let choose = |concurrent_buckets, budget_bytes| {
                 let machine = Capacity { cores, concurrent_buckets, budget_bytes };
@@ -98,11 +100,11 @@ impl PlanBuilder<'_> {
 pub(crate) fn peak(builder: &PlanBuilder<'_>, solutions: &[Buckets], workers: NonZeroUsize) -> u64 {
     let mut peaks: Vec<u64> = Vec::new();
     let stages = builder.study.workflow.stages.iter().zip(&builder.stages);
-    for ((stage, problem), solution) in stages.zip(solutions) {
+    for (((stage, problem), solution), pixels) in stages.zip(solutions).zip(&builder.pixels) {
         let operations = operations(stage, builder.study.registry);
-        let of_tile = builder.study.tiles.iter().map(|tile| {
-            let inputs = stage.inputs.iter().map(|input| input.region.element.bytes(tile.pixels));
-            (inputs.sum(), level_bytes(stage, &operations, tile.pixels))
+        let of_tile = pixels.iter().map(|pixels| {
+            let inputs = stage.inputs.iter().map(|input| input.bytes(*pixels));
+            (inputs.sum(), level_bytes(stage, &operations, *pixels))
         });
         let of_tile: Vec<(u64, Vec<LevelBytes>)> = of_tile.collect();
         peaks.extend(solution.iter().map(|members| {

@@ -3,8 +3,8 @@
 use crate::builder;
 use crate::{PlanBuilder, ReuseMode, identity};
 use pleach_dispatch::plan::{BucketPlan, ExecutionPlan, InstancePlans, OutputPlan};
-use pleach_regions::RegionKey;
-use pleach_reuse::{Buckets, InstanceId, StageIndex};
+use pleach_regions::{ElementType, RegionKey};
+use pleach_reuse::{Buckets, InstanceId, RunId, StageIndex};
 use pleach_workflow::{InputOrigin, StageInput, Value};
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -21,21 +21,7 @@ pub(crate) fn build(builder: &PlanBuilder<'_>, solutions: &[Buckets], mode: Reus
         let stage = &stages[number];
         let run = instance.first_run;
         let evaluation = &study.evaluations[runs.evaluation(run)];
-        let tile = &study.tiles[runs.tile(run)];
-        let planned = |id: InstanceId| instances.at(pleach_dispatch::InstanceId(id.0));
-        let producer = |s: usize| planned(graph.instance_of(run, StageIndex(s as u32)));
-        let input = |input: &StageInput| match input.origin {
-            InputOrigin::Input(input) => tile.inputs[input],
-            InputOrigin::Stage { stage, output } => producer(stage).outputs[output].key,
-            InputOrigin::Reference => match &study.workflow.reference {
-                Some(reference) if study.reference_run => {
-                    let run = runs.run(0, runs.tile(run));
-                    let id = graph.instance_of(run, StageIndex(reference.stage as u32));
-                    planned(id).outputs[reference.output].key
-                }
-                _ => tile.inputs[builder::reference_column(*study, &read_as, input)],
-            },
-        };
+        let input = |input: &StageInput| key_of(builder, &instances, &read_as, run, input);
         let inputs: Vec<RegionKey> = stage.inputs.iter().map(input).collect();
         let parameters: Vec<Value> = stage.parameters.iter().map(|&p| evaluation[p]).collect();
         // Without merging, equal instances are different ones, and so are their outputs.
@@ -59,8 +45,8 @@ pub(crate) fn build(builder: &PlanBuilder<'_>, solutions: &[Buckets], mode: Reus
     instances.shrink();
     let id = |id: InstanceId| pleach_dispatch::InstanceId(id.0);
     let bucket = |(tile, bucket): (usize, Vec<InstanceId>)| BucketPlan {
+        pixels: builder.pixels[instances.at(id(bucket[0])).stage][tile],
         instances: bucket.into_iter().map(id).collect(),
-        pixels: study.tiles[tile].pixels,
     };
     let (planned, found) = (instances.len(), graph.instances().len());
     assert!(planned == found, "{planned} of {found} instances are planned");
@@ -77,4 +63,31 @@ pub(crate) fn build(builder: &PlanBuilder<'_>, solutions: &[Buckets], mode: Reus
     assert!(in_buckets == planned, "{in_buckets} of {planned} instances are in buckets");
     let sharing = mode.sharing().unwrap_or_default();
     ExecutionPlan { stages: stages.clone(), instances, buckets, sharing, ..ExecutionPlan::default() }
+}
+
+/// Returns the key of the region that an input of a run's stage reads.
+fn key_of(
+    builder: &PlanBuilder<'_>,
+    instances: &InstancePlans,
+    read_as: &[ElementType],
+    run: RunId,
+    input: &StageInput,
+) -> RegionKey {
+    let PlanBuilder { study, runs, graph, slots, .. } = builder;
+    let run = builder::slot_of(slots, input).map_or(run, |slot| runs.neighbor(run, slot));
+    let output = |run: RunId, stage: usize, output: usize| {
+        let id = graph.instance_of(run, StageIndex(stage as u32));
+        instances.at(pleach_dispatch::InstanceId(id.0)).outputs[output].key
+    };
+    let tile = runs.tile(run);
+    match input.origin {
+        InputOrigin::Input(input) => study.tiles[tile].inputs[input],
+        InputOrigin::Stage { stage, output: number } => output(run, stage, number),
+        InputOrigin::Reference => match &study.workflow.reference {
+            Some(reference) if study.reference_run => {
+                output(runs.run(0, tile), reference.stage, reference.output)
+            }
+            _ => study.tiles[tile].inputs[builder::reference_column(*study, read_as, input)],
+        },
+    }
 }

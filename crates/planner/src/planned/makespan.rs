@@ -66,15 +66,16 @@ pub(crate) fn forecast(
 
 /// Creates a schedule for each stage. The outputs of the largest tile count for all.
 fn schedules<'b>(builder: &'b PlanBuilder<'_>) -> Result<Vec<SharingSchedule<&'b Dataflow>>, PlanningError> {
-    let pixels = builder.study.tiles.iter().map(|tile| tile.pixels).max().unwrap_or(0);
     let link = builder.study.link.unwrap_or(TransferCost::FREE);
-    let schedule = |(stage, problem): (&Stage, &'b StageProblem)| {
+    let schedule = |((stage, problem), pixels): ((&Stage, &'b StageProblem), &Vec<u64>)| {
+        let pixels = pixels.iter().copied().max().unwrap_or(0);
         let output_bytes = operations(stage, builder.study.registry)
             .into_iter()
             .map(|operation| operation.outputs().iter().map(|port| port.element.bytes(pixels)).sum());
         Ok(SharingSchedule::new(problem.dataflow()?, output_bytes.collect(), link))
     };
-    builder.study.workflow.stages.iter().zip(&builder.stages).map(schedule).collect()
+    let stages = builder.study.workflow.stages.iter().zip(&builder.stages);
+    stages.zip(&builder.pixels).map(schedule).collect()
 }
 
 /// Buckets as jobs, stage by stage, the reference's buckets first, as in the execution plan.

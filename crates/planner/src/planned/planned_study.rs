@@ -21,8 +21,8 @@ pub struct PlannedStudy {
     first_evaluation: usize,
     /// Merge problems of the stages, for replanning.
     pub(crate) stages: Vec<StageProblem>,
-    /// Pixels of each tile.
-    pixels: Vec<u64>,
+    /// By stage, the pixels that it works on on each tile.
+    pixels: Vec<Vec<u64>>,
     mode: ReuseMode,
 }
 
@@ -37,8 +37,7 @@ impl PlannedStudy {
         let summary = summary::summarize(&builder, solutions, mode, workers)?;
         // Evaluation 0 is the defaults. Without their run, runs begin with evaluation 1.
         let first_evaluation = usize::from(!builder.study.defaults_run);
-        let PlanBuilder { runs, graph, stages, study, .. } = builder;
-        let pixels = study.tiles.iter().map(|tile| tile.pixels).collect();
+        let PlanBuilder { runs, graph, stages, pixels, .. } = builder;
         Ok(Self { plan, summary, runs, graph: Arc::new(graph), first_evaluation, stages, pixels, mode })
     }
 
@@ -60,11 +59,19 @@ impl PlannedStudy {
     pub fn take_replanner(&mut self, max_buckets: NonZeroUsize, min_buckets: NonZeroUsize) -> StudyReplanner {
         let stages = std::mem::take(&mut self.stages);
         let ranks = RankTables::new(Arc::clone(&self.graph), &stages, self.mode.is_dataflow());
-        let tile_pixels =
-            |instance: InstanceId| self.pixels[self.runs.tile(self.graph.instance(instance).first_run)];
+        let tile_pixels = |instance: InstanceId| {
+            let instance = self.graph.instance(instance);
+            self.pixels[instance.stage.0 as usize][self.runs.tile(instance.first_run)]
+        };
         let stages =
             stages.into_iter().map(|stage| ReplannedStage::of_problem(stage, self.mode, tile_pixels));
         StudyReplanner::new(stages.collect(), max_buckets, min_buckets).with_ranks(ranks)
+    }
+
+    /// Returns the pixels that an instance works on.
+    pub fn pixels(&self, instance: pleach_dispatch::InstanceId) -> u64 {
+        let instance = self.graph.instance(InstanceId(instance.0));
+        self.pixels[instance.stage.0 as usize][self.runs.tile(instance.first_run)]
     }
 
     /// Returns the number of stage instances.

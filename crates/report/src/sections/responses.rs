@@ -6,6 +6,7 @@ use crate::page::format_number::{Rounding, count, counted};
 use crate::page::html::{Html, Table, figure, html, strong};
 use crate::page::metric::Metric;
 use pleach_results::analysis::{self, RunResponse};
+use pleach_study::units;
 use pleach_workflow::Aggregate;
 
 /// Maximum tiles with their own row. More tiles are summarized.
@@ -82,8 +83,10 @@ fn over_tiles(report: &Report<'_>, aggregate: Aggregate) -> Row {
             sampled.collected.responses(report.study.metric, aggregate).into_iter().flatten(),
         );
     }
+    let repeated = units::repeated_responses(report.study);
     let left_out = |tile: usize| {
-        report.study.tiles.get(tile).is_some_and(|tile| report.run.excluded_tiles.contains(&tile.name))
+        repeated.get(tile) == Some(&true)
+            || report.study.tiles.get(tile).is_some_and(|tile| report.run.excluded_tiles.contains(&tile.name))
     };
     let evaluations = report.runs.chunk_by(|a, b| a.evaluation == b.evaluation);
     let values = evaluations.filter_map(|runs| {

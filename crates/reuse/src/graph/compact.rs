@@ -131,6 +131,8 @@ struct Builder<'a> {
     lists: Interner<(u32, u32)>,
     /// Merged instances: (stage, inputs, parameter key) → instance.
     merged: Interner<(StageIndex, InputsId, u32)>,
+    /// Inputs of the instance in work.
+    resolved: Vec<Input>,
 }
 
 impl<'a> Builder<'a> {
@@ -141,28 +143,35 @@ impl<'a> Builder<'a> {
             inputs: Vec::new(),
             input_starts: vec![0],
             consumers: Vec::new(),
-            instance_of: Vec::with_capacity(runs.len() * stages),
+            instance_of: Vec::new(),
             stages,
         };
-        Self { runs, merging, graph, lists: Interner::default(), merged: Interner::default() }
+        Self {
+            runs,
+            merging,
+            graph,
+            lists: Interner::default(),
+            merged: Interner::default(),
+            resolved: Vec::new(),
+        }
     }
 
     fn build(mut self) -> CompactGraph {
         // No id below truncates: `Runs::new` bounds runs × (1 + stages + inputs) by 32 bits.
-        let stages = self.graph.stages as u32;
-        let mut inputs = Vec::new();
-        for run in (0..self.runs.len() as u32).map(RunId) {
+        let (runs, stages) = (self.runs.len() as u32, self.graph.stages as u32);
+        let none = InstanceId(u32::MAX);
+        self.graph.instance_of = vec![none; self.runs.len() * self.graph.stages];
+        if self.runs.crosses_tiles() {
+            // Stage by stage: a stage reads earlier ones of any tile.
             for stage in (0..stages).map(StageIndex) {
-                inputs.clear();
-                for source in self.runs.shape().sources(stage) {
-                    inputs.push(self.resolve(run, *source));
-                }
-                let id = self.find_or_insert(run, stage, &inputs);
-                self.graph.instance_of.push(id);
-                // A single run of the study's own evaluations makes the instance part of the statistics.
-                self.graph.instances[id.0 as usize].reference_only &= self.runs.is_reference(run);
+                (0..runs).for_each(|run| self.add(RunId(run), stage));
+            }
+        } else {
+            for run in (0..runs).map(RunId) {
+                (0..stages).for_each(|stage| self.add(run, StageIndex(stage)));
             }
         }
+        assert!(!self.graph.instance_of.contains(&none), "a run lacks an instance");
         let (found, instances) = (self.graph.instance_of.len(), self.graph.instances.len());
         let (runs, lists) = (self.runs.len(), self.graph.input_starts.len() - 1);
         assert!(found == runs * self.graph.stages, "{found} stage instances of {runs} runs are found");
@@ -171,16 +180,50 @@ impl<'a> Builder<'a> {
         self.graph
     }
 
+    /// Finds or creates the instance of a stage of a run.
+    fn add(&mut self, run: RunId, stage: StageIndex) {
+        let id = match self.runs.served_by(run, stage) {
+            Some(other) => self.graph.instance_of(other, stage),
+            None => {
+                let mut inputs = std::mem::take(&mut self.resolved);
+                inputs.clear();
+                for source in self.runs.shape().sources(stage) {
+                    inputs.push(self.resolve(run, *source));
+                }
+                let id = self.find_or_insert(run, stage, &inputs);
+                self.resolved = inputs;
+                id
+            }
+        };
+        self.graph.instance_of[run.0 as usize * self.graph.stages + stage.0 as usize] = id;
+        // A single run of the study's own evaluations makes the instance part of the statistics.
+        self.graph.instances[id.0 as usize].reference_only &= self.runs.is_reference(run);
+    }
+
     /// Resolves a source. The runs of a tile start with the reference run, and a run's stages are in topological
     /// order, so the instance of a source already exists.
     fn resolve(&self, run: RunId, source: Source) -> Input {
-        match source {
+        let input = match source {
+            Source::StageAt(stage, slot) => {
+                return self.resolve(self.runs.neighbor(run, slot), Source::Stage(stage));
+            }
+            Source::ReferenceAt(stage, slot) => {
+                return self.resolve(self.runs.neighbor(run, slot), Source::Reference(stage));
+            }
+            Source::ExternalAt(column, slot) => {
+                return self.resolve(self.runs.neighbor(run, slot), Source::External(column));
+            }
             Source::Stage(stage) => Input::Instance(self.graph.instance_of(run, stage)),
             Source::Reference(stage) => {
                 Input::Instance(self.graph.instance_of(self.runs.reference_of(run), stage))
             }
             Source::External(column) => Input::External(self.runs.external(run, column)),
-        }
+        };
+        debug_assert!(
+            input != Input::Instance(InstanceId(u32::MAX)),
+            "{run:?} reads {source:?}, which is not built"
+        );
+        input
     }
 
     fn find_or_insert(&mut self, run: RunId, stage: StageIndex, inputs: &[Input]) -> InstanceId {
@@ -316,6 +359,71 @@ mod tests {
         let (_, graph) = with_reference(Merging::Merged);
         assert_eq!(graph.instances().len(), 8);
         assert!(graph.instances().iter().all(|instance| !instance.reference_only));
+    }
+
+    /// A on each of three tiles, B on each with its left neighbor (itself at the border), C once for all tiles, and D on each
+    /// tile with the result of C. Tiles 0 and 1 are one specimen, tile 2 is another.
+    fn across_tiles(merging: Merging) -> (Runs, CompactGraph) {
+        let slot = crate::graph::runs::SlotIndex;
+        let stages = vec![
+            vec![Source::External(ExternalIndex(0))],
+            vec![Source::StageAt(A, slot(0)), Source::Stage(A)],
+            vec![Source::StageAt(A, slot(1)), Source::StageAt(A, slot(2))],
+            vec![Source::Stage(B), Source::Stage(C), Source::ExternalAt(ExternalIndex(0), slot(0))],
+        ];
+        let neighbors = crate::graph::runs::Neighbors {
+            tiles: vec![0, 0, 1, 0, 0, 1, 2, 2, 2],
+            slots: 3,
+            first_of_specimen: vec![0, 0, 2],
+            once: vec![false, false, true, false],
+        };
+        let shape = WorkflowShape::new(stages, 1).unwrap();
+        let keys = vec![0, 0, 0, 0, 0, 0, 1, 0];
+        let runs = Runs::with_neighbors(shape, (2, 3), keys, vec![50, 51, 52], false, neighbors).unwrap();
+        let graph = CompactGraph::build(&runs, merging);
+        (runs, graph)
+    }
+
+    #[test]
+    fn stages_read_regions_of_other_tiles() {
+        for (merging, counts) in [(Merging::Merged, [3, 3, 4, 6]), (Merging::None, [6, 6, 4, 6])] {
+            let (runs, graph) = across_tiles(merging);
+            let found = [A, B, C, D].map(|stage| graph.of_stage(stage).count());
+            assert_eq!(found, counts, "{merging:?}");
+            let of = |evaluation, tile, stage| graph.instance_of(runs.run(evaluation, tile), stage);
+            let parents = |id| graph.parents(id).collect::<Vec<_>>();
+            for evaluation in 0..2 {
+                assert_eq!(parents(of(evaluation, 1, B)), [of(evaluation, 0, A), of(evaluation, 1, A)]);
+                assert_eq!(of(evaluation, 0, C), of(evaluation, 1, C));
+                assert_eq!(parents(of(evaluation, 1, C)), [of(evaluation, 0, A), of(evaluation, 1, A)]);
+                assert_ne!(of(evaluation, 2, C), of(evaluation, 0, C));
+                let inputs = graph.inputs(of(evaluation, 1, D));
+                assert_eq!(inputs[1], Input::Instance(of(evaluation, 0, C)));
+                assert_eq!(inputs[2], Input::External(50));
+            }
+        }
+    }
+
+    #[test]
+    fn relations_between_tiles_are_checked() {
+        let slot = crate::graph::runs::SlotIndex;
+        let shape =
+            || WorkflowShape::new(vec![vec![Source::ExternalAt(ExternalIndex(0), slot(0))]], 1).unwrap();
+        let runs = |neighbors| Runs::with_neighbors(shape(), (1, 2), vec![0], vec![0, 1], false, neighbors);
+        let table =
+            |tiles: Vec<u32>, slots| crate::graph::runs::Neighbors { tiles, slots, ..Default::default() };
+        assert!(runs(table(vec![1, 0], 1)).is_ok());
+        for bad in [table(Vec::new(), 0), table(vec![1], 1), table(vec![1, 2], 1)] {
+            let error = runs(bad).unwrap_err().to_string();
+            assert_eq!(error, "read neighbors: the table of 2 tiles and 1 slots does not fit the study");
+        }
+        for first_of_specimen in [vec![0], vec![1, 1], vec![0, 5]] {
+            let once = vec![true];
+            assert!(
+                runs(crate::graph::runs::Neighbors { first_of_specimen, once, ..table(vec![0, 0], 1) })
+                    .is_err()
+            );
+        }
     }
 
     #[test]

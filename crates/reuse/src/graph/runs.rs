@@ -28,6 +28,39 @@ pub enum Source {
     Reference(StageIndex),
     /// An input that exists before the study and depends on the tile only.
     External(ExternalIndex),
+    /// As [`Stage`](Self::Stage), on the tile that a slot of [`Neighbors`] names.
+    StageAt(StageIndex, SlotIndex),
+    /// As [`Reference`](Self::Reference), on the tile that a slot names.
+    ReferenceAt(StageIndex, SlotIndex),
+    /// As [`External`](Self::External), of the tile that a slot names.
+    ExternalAt(ExternalIndex, SlotIndex),
+}
+
+impl Source {
+    fn slot(self) -> Option<SlotIndex> {
+        match self {
+            Self::Stage(_) | Self::Reference(_) | Self::External(_) => None,
+            Self::StageAt(_, slot) | Self::ReferenceAt(_, slot) | Self::ExternalAt(_, slot) => Some(slot),
+        }
+    }
+}
+
+/// A column of the table of neighbors: a relation between tiles, such as "left of".
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct SlotIndex(pub u32);
+
+/// Relations between the tiles of a study. Empty if stages read only regions of their own tile.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Neighbors {
+    /// `tiles[tile * slots + slot]` is the tile that the slot names for a tile.
+    pub tiles: Vec<u32>,
+    /// Number of slots.
+    pub slots: usize,
+    /// For each tile, the first tile of its specimen: itself or an earlier one. Empty if no stage runs once a specimen.
+    pub first_of_specimen: Vec<u32>,
+    /// For each stage, whether it runs once a specimen: its inputs are equal on all tiles of the specimen. Empty if none
+    /// does.
+    pub once: Vec<bool>,
 }
 
 /// Stages of a workflow with their inputs: a directed acyclic graph in topological order.
@@ -70,10 +103,17 @@ impl WorkflowShape {
         for (stage, sources) in stages.iter().enumerate() {
             for source in sources {
                 match *source {
-                    Source::Stage(reads) | Source::Reference(reads) if reads.0 as usize >= stage => {
+                    Source::Stage(reads)
+                    | Source::Reference(reads)
+                    | Source::StageAt(reads, _)
+                    | Source::ReferenceAt(reads, _)
+                        if reads.0 as usize >= stage =>
+                    {
                         return Err(ShapeError::NotTopological { stage, reads: reads.0 });
                     }
-                    Source::External(reads) if reads.0 as usize >= externals => {
+                    Source::External(reads) | Source::ExternalAt(reads, _)
+                        if reads.0 as usize >= externals =>
+                    {
                         return Err(ShapeError::UnknownExternal { stage, reads: reads.0, externals });
                     }
                     _ => {}
@@ -94,7 +134,16 @@ impl WorkflowShape {
     }
 
     fn reads_reference(&self) -> bool {
-        self.stages.iter().flatten().any(|source| matches!(source, Source::Reference(_)))
+        self.stages
+            .iter()
+            .flatten()
+            .any(|source| matches!(source, Source::Reference(_) | Source::ReferenceAt(..)))
+    }
+
+    /// Returns the number of slots that the stages name.
+    fn slots(&self) -> usize {
+        let slots = self.stages.iter().flatten().filter_map(|source| source.slot());
+        slots.map(|slot| slot.0 as usize + 1).max().unwrap_or(0)
     }
 }
 
@@ -107,6 +156,7 @@ pub struct Runs {
     evaluations: usize,
     tiles: usize,
     reference: bool,
+    neighbors: Neighbors,
 }
 
 /// Error of the tables of a study.
@@ -131,6 +181,14 @@ pub enum RunsError {
         tiles: usize,
         /// External inputs of the workflow.
         externals: usize,
+    },
+    /// The relations between tiles do not fit the study.
+    #[error("read neighbors: the table of {tiles} tiles and {slots} slots does not fit the study")]
+    Neighbors {
+        /// Tiles claimed.
+        tiles: usize,
+        /// Slots that stages read.
+        slots: usize,
     },
     /// The workflow reads the reference run, but the study has none.
     #[error("find the reference run: the workflow reads it, but evaluation 0 is not a reference")]
@@ -162,6 +220,21 @@ impl Runs {
         externals: Vec<u32>,
         reference: bool,
     ) -> Result<Self, RunsError> {
+        Self::with_neighbors(shape, (evaluations, tiles), keys, externals, reference, Neighbors::default())
+    }
+
+    /// As [`new`](Self::new), for stages that read regions of other tiles.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new), and if `neighbors` names a tile that does not exist or lacks a slot.
+    pub fn with_neighbors(
+        shape: WorkflowShape,
+        (evaluations, tiles): (usize, usize),
+        keys: Vec<u32>,
+        externals: Vec<u32>,
+        reference: bool,
+        neighbors: Neighbors,
+    ) -> Result<Self, RunsError> {
         let stages = shape.stages();
         if evaluations.checked_mul(stages) != Some(keys.len()) {
             return Err(RunsError::Keys { found: keys.len(), evaluations, stages });
@@ -173,13 +246,14 @@ impl Runs {
         if shape.reads_reference() && !(reference && evaluations > 0) {
             return Err(RunsError::NoReference);
         }
-        // A run adds at most one instance per stage, and one list name per input.
-        let ids_per_run = 1 + stages + shape.stages.iter().map(Vec::len).sum::<usize>();
-        let ids = evaluations.checked_mul(tiles).and_then(|runs| runs.checked_mul(ids_per_run));
+        if !neighbors.fits(&shape, tiles) {
+            return Err(RunsError::Neighbors { tiles, slots: shape.slots() });
+        }
+        let ids = neighbors.ids(&shape, tiles).and_then(|ids| ids.checked_mul(evaluations));
         if ids.is_none_or(|ids| ids > u32::MAX as usize) {
             return Err(RunsError::TooLarge { evaluations, tiles });
         }
-        Ok(Self { shape, keys, externals, evaluations, tiles, reference })
+        Ok(Self { shape, keys, externals, evaluations, tiles, reference, neighbors })
     }
 
     /// Returns the workflow that every run instantiates.
@@ -223,6 +297,28 @@ impl Runs {
         self.run(0, self.tile(run))
     }
 
+    /// Returns whether a stage reads regions of other tiles, or runs once a specimen.
+    pub(crate) fn crosses_tiles(&self) -> bool {
+        self.shape.slots() > 0 || self.neighbors.once.contains(&true)
+    }
+
+    /// Returns the run of the same evaluation on the tile that a slot names.
+    pub fn neighbor(&self, run: RunId, slot: SlotIndex) -> RunId {
+        let place = self.tile(run) * self.neighbors.slots + slot.0 as usize;
+        self.run(self.evaluation(run), self.neighbors.tiles[place] as usize)
+    }
+
+    /// Returns the earlier run of the same evaluation whose instance of a stage serves this run as well, as both tiles are
+    /// of one specimen. `None` if the stage runs once a tile, or this run is the first of its specimen.
+    pub(crate) fn served_by(&self, run: RunId, stage: StageIndex) -> Option<RunId> {
+        if !self.neighbors.once.get(stage.0 as usize).copied().unwrap_or(false) {
+            return None;
+        }
+        let tile = self.tile(run);
+        let first = self.neighbors.first_of_specimen[tile] as usize;
+        (first < tile).then(|| self.run(self.evaluation(run), first))
+    }
+
     /// Returns the interned values of the parameters that `stage` consumes in `run`.
     pub fn key(&self, run: RunId, stage: StageIndex) -> u32 {
         self.keys[self.evaluation(run) * self.shape.stages() + stage.0 as usize]
@@ -231,5 +327,35 @@ impl Runs {
     /// Returns the identity of an external input of a run.
     pub fn external(&self, run: RunId, column: ExternalIndex) -> u32 {
         self.externals[self.tile(run) * self.shape.externals + column.0 as usize]
+    }
+}
+
+impl Neighbors {
+    fn fits(&self, shape: &WorkflowShape, tiles: usize) -> bool {
+        let has_slots = shape.slots() <= self.slots && self.tiles.len() == self.slots * tiles;
+        let once = self.once.contains(&true);
+        let knows_specimens =
+            !once || (self.first_of_specimen.len(), self.once.len()) == (tiles, shape.stages());
+        let is_earlier = |(tile, first): (usize, &u32)| {
+            let of_first = self.first_of_specimen.get(*first as usize);
+            *first as usize <= tile && of_first == Some(first)
+        };
+        has_slots
+            && knows_specimens
+            && self.tiles.iter().all(|tile| (*tile as usize) < tiles)
+            && self.first_of_specimen.iter().enumerate().all(is_earlier)
+    }
+
+    /// Returns an upper bound of the ids of one evaluation: an instance for each stage of a run, and a list name for each
+    /// input of an instance.
+    fn ids(&self, shape: &WorkflowShape, tiles: usize) -> Option<usize> {
+        let mut ids = tiles.checked_mul(1 + shape.stages())?;
+        let is_first = |(tile, first): (usize, &u32)| tile == *first as usize;
+        let specimens = self.first_of_specimen.iter().enumerate().filter(|tile| is_first(*tile)).count();
+        for (stage, sources) in shape.stages.iter().enumerate() {
+            let runs = if self.once.get(stage) == Some(&true) { specimens } else { tiles };
+            ids = ids.checked_add(runs.checked_mul(sources.len())?)?;
+        }
+        Some(ids)
     }
 }

@@ -287,7 +287,7 @@ fn stage(tasks: &[SharedTask]) -> Stage {
     Stage {
         name: "segment".to_owned(),
         description: String::new(),
-        inputs: vec![StageInput { region: region("tile".to_owned()), origin: InputOrigin::Input(0) }],
+        inputs: vec![StageInput::new(region("tile".to_owned()), InputOrigin::Input(0))],
         outputs: vec![StageOutput::new(region("mask".to_owned()), tasks.len() - 1, 0)],
         parameters: (0..tasks.len()).collect(),
         tasks: tasks.iter().enumerate().map(task).collect(),

@@ -1,6 +1,7 @@
 //! Reads headers of images, and annotations in full: sizes and region keys of tiles, their weights, and tiles without a
 //! region of interest.
 
+use super::units::layout;
 use crate::references::{self, ReferenceError};
 use crate::{PrepareError, SelectionError, file_digest, slides};
 use pleach_pathology::image_io::{self, AnnotationSet, TileInfo};
@@ -8,6 +9,7 @@ use pleach_pathology::objects::View;
 use pleach_planner::{PlanTile, identity};
 use pleach_workflow::{
     AnnotationRules, Annotations, ReferenceSource, RegionDecl, SlideTile, Study, StudyTile, TileWeights,
+    Units,
 };
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::Path;
@@ -44,7 +46,11 @@ struct SlideAnnotations {
 /// # Errors
 /// [`PrepareError`] if a slide is listed as a tile, if a reference does not match its tile, if no tile is readable, or if
 /// the annotations have none of the study's names.
-pub(super) fn look_at_tiles(study_file: &Path, study: &Study) -> Result<InspectedInputs, PrepareError> {
+pub(super) fn look_at_tiles(
+    study_file: &Path,
+    study: &Study,
+    units: Option<&Units>,
+) -> Result<InspectedInputs, PrepareError> {
     let count = study.tiles.len();
     let mut found = InspectedInputs {
         tiles: Vec::with_capacity(count),
@@ -56,12 +62,17 @@ pub(super) fn look_at_tiles(study_file: &Path, study: &Study) -> Result<Inspecte
     let mut tally = Tally::default();
     let of_slides = annotations_of_slides(study, &mut tally, &mut found.annotations)?;
     for (number, file) in study.tiles.iter().enumerate() {
-        // Every workflow input is the tile itself, except the core of a slide's tile, the pixels that count, and fitted values.
-        let key = |input: &RegionDecl| match study.fit_of(input, file) {
-            Some(fit) => identity::of_stain_fit(&input.region, fit),
-            None => identity::of_tile(&input.region, &file.path, file.slide.as_ref()),
+        // Every workflow input is the tile itself, except the core of a slide's tile, the pixels that count, layouts and
+        // fitted values.
+        let key = |(place, input): (usize, &RegionDecl)| match (
+            layout(&study.workflow, units, place, number),
+            study.fit_of(input, file),
+        ) {
+            (Some(layout), _) => identity::of_layout(&input.region, &layout),
+            (None, Some(fit)) => identity::of_stain_fit(&input.region, fit),
+            (None, None) => identity::of_tile(&input.region, &file.path, file.slide.as_ref()),
         };
-        let mut inputs: Vec<_> = study.workflow.inputs.iter().map(key).collect();
+        let mut inputs: Vec<_> = study.workflow.inputs.iter().enumerate().map(key).collect();
         if let ReferenceSource::Masks(masks) = &study.reference {
             // A reference read as a mask and as a label map is two regions.
             let read_as = study.workflow.reference_elements();

@@ -60,6 +60,7 @@ impl PreparedStudy {
             evaluations,
             parameter_sets: self.parameter_sets.clone(),
             tiles: self.tiles.clone(),
+            units: self.units.clone(),
             unreadable: self.unreadable.clone(),
             costs: CostModel::default(),
             file_digests: self.file_digests.clone(),

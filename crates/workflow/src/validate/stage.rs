@@ -164,7 +164,7 @@ fn writers(
     };
     for (index, input) in descriptor.inputs.iter().enumerate() {
         let pointer = format!("/inputs/{index}/region");
-        add(&mut writers, pointer, &input.region, input.element, TaskInput::StageInput(index))?;
+        add(&mut writers, pointer, input.name(), input.element, TaskInput::StageInput(index))?;
     }
     for (task, operation) in operations.iter().enumerate() {
         for (output, name) in tasks[task].descriptor.writes.iter().enumerate() {

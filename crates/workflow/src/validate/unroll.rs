@@ -91,7 +91,7 @@ pub(super) fn unroll(at: &Diagnostics, stage: &StageDescriptor) -> Result<Unroll
     let mut all = Reads::default();
     stage.tasks.iter().for_each(|entry| all.add(entry));
     stage.outputs.iter().for_each(|output| all.read(&output.region));
-    let inputs = stage.inputs.iter().map(|input| (input.region.clone(), input.region.clone()));
+    let inputs = stage.inputs.iter().map(|input| (input.name().to_owned(), input.name().to_owned()));
     let mut unroller = Unroller { at, all, seen: BTreeSet::new(), tasks: Vec::new() };
     unroller.block(&stage.tasks, "/tasks", &Scope(inputs.collect()), &[], &[])?;
     Ok(UnrolledStage { tasks: unroller.tasks, regions: exports(&stage.tasks, &[]) })

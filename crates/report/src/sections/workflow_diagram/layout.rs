@@ -6,7 +6,7 @@ use pleach_study::single_run::{self, TaskOutput};
 use pleach_workflow::{
     Aggregate, Domain, InputOrigin, RegionDecl, Stage, Task, TaskInput, Workflow, plain_name,
 };
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Height of a region's slot beside a task, with its name.
 const SLOT_PX: f64 = 16.0;
@@ -151,10 +151,12 @@ impl Column<'_> {
     }
 
     fn task(&mut self, number: usize, stage: &Stage, place: usize, task: &Task) {
-        let reads = task.reads.iter().map(|read| match *read {
+        // The regions of several units are one region in the diagram.
+        let mut units = BTreeSet::new();
+        let reads = task.reads.iter().filter_map(|read| match *read {
             TaskInput::Task { task, output } => {
                 let source = Source::Task(TaskOutput { stage: number, task, output });
-                (source, stage.tasks[task].writes[output].region.clone(), true)
+                Some((source, stage.tasks[task].writes[output].region.clone(), true))
             }
             TaskInput::StageInput(input) => {
                 let input = &stage.inputs[input];
@@ -165,13 +167,16 @@ impl Column<'_> {
                         Source::Task(single_run::of_stage(self.workflow, stage, output))
                     }
                 };
-                (source, input.region.region.clone(), true)
+                let is_unit = input.unit().is_some();
+                let name = if is_unit { &task.writes[0].region } else { &input.region.region };
+                let is_new = !is_unit || units.insert(source);
+                is_new.then(|| (source, name.clone(), true))
             }
         });
         let writes = task.writes.iter().enumerate().map(|(output, region)| {
             (Source::Task(TaskOutput { stage: number, task: place, output }), typed(region), false)
         });
-        let slots = reads.chain(writes).collect();
+        let slots = reads.collect::<Vec<_>>().into_iter().chain(writes).collect();
         let parameters = stage.task_parameters(task).map(|place| {
             let parameter = &self.workflow.parameters[place];
             match &parameter.domain {

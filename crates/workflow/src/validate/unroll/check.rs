@@ -19,7 +19,7 @@ struct Names<'a> {
 pub(super) fn check(at: &Diagnostics, stage: &StageDescriptor) -> Result<(), DescriptorError> {
     let mut names = Names { at, tasks: Vec::new(), blocks: Vec::new(), regions: Vec::new() };
     for (index, input) in stage.inputs.iter().enumerate() {
-        names.region(&input.region, format!("/inputs/{index}/region"), || "the stage's inputs".to_owned())?;
+        names.region(input.name(), format!("/inputs/{index}/region"), || "the stage's inputs".to_owned())?;
     }
     names.list(&stage.tasks, "/tasks")?;
     at.limit("/tasks", "tasks in all iterations", tasks(&stage.tasks))

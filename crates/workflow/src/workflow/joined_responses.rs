@@ -31,9 +31,9 @@ impl Workflow {
         let all: Vec<ResponseTable> = std::iter::once(workflow.response.clone())
             .chain(std::mem::take(&mut workflow.alternatives))
             .collect();
-        let inputs = all.iter().map(|table| StageInput {
-            region: workflow.stages[table.stage].outputs[table.output].region.clone(),
-            origin: InputOrigin::Stage { stage: table.stage, output: table.output },
+        let inputs = all.iter().map(|table| {
+            let region = workflow.stages[table.stage].outputs[table.output].region.clone();
+            StageInput::new(region, InputOrigin::Stage { stage: table.stage, output: table.output })
         });
         let inputs: Vec<StageInput> = inputs.collect();
         let unused = |name: &str| {

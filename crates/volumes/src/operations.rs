@@ -1,0 +1,130 @@
+//! Operations on arrays and points.
+
+mod maxima;
+mod numbers;
+mod points;
+mod smooth;
+
+use pleach_regions::{DataRegion, DenseArray, ElementType, Points};
+use pleach_workflow::{Argument, Operation, OperationError, Port, Value};
+use std::sync::Arc;
+
+/// Returns the operations of this crate.
+#[must_use]
+pub fn operations() -> Vec<Arc<dyn Operation>> {
+    let all = [
+        numbers::OF_IMAGE,
+        numbers::OF_U8,
+        numbers::OF_U16,
+        smooth::SMOOTH,
+        maxima::MAXIMA,
+        points::COUNT,
+        points::LINK,
+    ];
+    all.into_iter().map(|operation| Arc::new(operation) as Arc<dyn Operation>).collect()
+}
+
+/// Outputs of an operation.
+type Outputs = Result<Vec<DataRegion>, OperationError>;
+
+/// An operation as a declaration and a function. Inputs and arguments are checked before the function runs.
+struct VolumeOperation {
+    name: &'static str,
+    arguments: &'static [Argument],
+    inputs: &'static [Port],
+    outputs: &'static [Port],
+    /// Nanoseconds of a pixel on one core.
+    nanoseconds_a_pixel: f64,
+    /// Outputs and scratch alive at the same time, bytes of a pixel.
+    bytes_a_pixel: u64,
+    run: fn(&[&DataRegion], &[Value]) -> Outputs,
+}
+
+impl Operation for VolumeOperation {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn version(&self) -> u32 {
+        1
+    }
+
+    fn arguments(&self) -> &[Argument] {
+        self.arguments
+    }
+
+    fn inputs(&self) -> &[Port] {
+        self.inputs
+    }
+
+    fn outputs(&self) -> &[Port] {
+        self.outputs
+    }
+
+    fn cost_seconds(&self, pixels: u64) -> f64 {
+        pixels as f64 * self.nanoseconds_a_pixel * 1e-9
+    }
+
+    fn memory_bytes(&self, pixels: u64) -> u64 {
+        // A table or a few points more.
+        pixels.saturating_mul(self.bytes_a_pixel).saturating_add(4096)
+    }
+
+    fn run(&self, inputs: &[&DataRegion], arguments: &[Value]) -> Outputs {
+        let counts = [
+            ("inputs", self.inputs.len(), inputs.len()),
+            ("arguments", self.arguments.len(), arguments.len()),
+        ];
+        if let Some(&(what, wanted, found)) = counts.iter().find(|(_, wanted, found)| wanted != found) {
+            return Err(OperationError::Arity { what, wanted, found });
+        }
+        for (argument, &value) in self.arguments.iter().zip(arguments) {
+            let &Argument { name, accepts } = argument;
+            if !accepts.contains(value) {
+                return Err(OperationError::BadArgument { argument: name, value, accepts });
+            }
+        }
+        (self.run)(inputs, arguments)
+    }
+}
+
+fn fail(cause: impl std::error::Error + Send + Sync + 'static) -> OperationError {
+    OperationError::Library { library: "volumes", cause: Box::new(cause) }
+}
+
+/// Sides of an array along x, y and z, with 1 for missing axes.
+fn sides(array: &DenseArray) -> [usize; 3] {
+    let mut sides = [1; 3];
+    sides.iter_mut().zip(array.extents()).for_each(|(side, extent)| *side = *extent as usize);
+    sides
+}
+
+/// Returns an array of reals of one channel.
+fn reals(region: &DataRegion) -> Result<(&DenseArray, &[f32]), OperationError> {
+    let array = region.array(ElementType::ArrayF32)?;
+    if array.channels() != 1 {
+        let cause = format!("an array of {} channels; 1 is allowed", array.channels());
+        return Err(OperationError::Library { library: "volumes", cause: cause.into() });
+    }
+    Ok((array, array.samples().map_err(fail)?))
+}
+
+fn points_of(region: &DataRegion) -> Result<&Points, OperationError> {
+    match region {
+        DataRegion::Points(points) => Ok(points),
+        other => {
+            let wrong =
+                pleach_regions::WrongElement { expected: ElementType::Points, found: other.element() };
+            Err(wrong.into())
+        }
+    }
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "declared as integers from 0 to 255"
+)]
+fn small(value: Value) -> usize {
+    value.as_f64() as usize
+}
