@@ -40,10 +40,9 @@ pub(super) fn execute(args: &SegmentArgs, registry: &Registry) -> CommandResult 
     args.regions.as_deref().map_or(Ok(()), template::check)?;
     let image = read(&args.tile)?;
 
-    let reference = workflow.reference.as_ref();
-    let mask = reference.map(|reference| single_run::of_stage(&workflow, reference.stage, reference.output));
-    let mask =
-        mask.ok_or_else(|| CommandError::Internal("the reference application has no mask".to_owned()))?;
+    let no_mask = || CommandError::Internal("the reference application has no mask".to_owned());
+    let reference = workflow.reference.as_ref().ok_or_else(no_mask)?;
+    let mask = single_run::of_stage(&workflow, reference.stage, reference.output);
     let replay = SingleRun {
         workflow: &workflow,
         registry,

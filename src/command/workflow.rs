@@ -14,7 +14,7 @@ use crate::terminal::{print_json, print_line};
 use pleach_study::builtin;
 use pleach_workflow::{
     DescriptorError, Domain, InputBounds, InputOrigin, OperationUse, Parameter, Problem, RegionDecl,
-    RegionUse, Registry, Stage, TaskInput, Workflow, is_stage, operation_uses, plain_name, stage_file, text,
+    RegionUse, Registry, Stage, TaskInput, Workflow, is_stage, operation_uses, plain_name, stage_file,
 };
 use std::path::Path;
 

@@ -236,7 +236,7 @@ fn read_finished(file: &Path) -> io::Result<Vec<ExportedImage>> {
     Ok(text.lines().map_while(|line| serde_json::from_str(line).ok()).collect())
 }
 
-/// Removes a file or a folder, if it is there.
+/// Removes a file or a folder. A missing one is no error.
 fn remove(path: &Path) {
     let _ = if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) };
 }

@@ -113,7 +113,7 @@ impl Found {
             let path = folder.join(&name);
             let files = match names(&path, true) {
                 Ok(files) => files,
-                // A folder that others may not read is none of the study's.
+                // Other folders may be unreadable.
                 Err(_) if !name.is_empty() => continue,
                 Err(error) => return Err(error),
             };

@@ -1,4 +1,4 @@
-//! Reuse by depth, fan-out and placement of parameters, on generated workflows: the share of tasks that equal another one.
+//! Reuse by depth, fan-out and placement of parameters, on generated workflows: the share of tasks that equal an earlier one.
 //!
 //! A workflow has `depth` tasks. Task `i` reads task `(i - 1) / fan-out`, so a fan-out of 1 is a chain. Eight parameters of
 //! eight levels enter at the first task, spread over all tasks, or at the last one. Samples are MOAT with 10 trajectories (90
@@ -100,7 +100,7 @@ fn problem(sets: &[Set], depth: usize, placement: Placement) -> MergeProblem {
     MergeProblem::new(depth, vec![0; sets.len()], keys, TaskCosts::Count).expect("a valid problem")
 }
 
-/// Returns the share of tasks that equal another one, in percent.
+/// Returns the share of tasks that equal an earlier one, in percent.
 fn reuse_percent(sets: &[Set], depth: usize, placement: Placement, fan_out: usize) -> f64 {
     let reads = |task: usize| TaskReads {
         tasks: if task == 0 { Vec::new() } else { vec![(task - 1) / fan_out] },

@@ -36,6 +36,10 @@ pub use study::{
     SurvivorRule, Survivors, TileWeights, TissueRule, Units, UnitsError, core_of,
 };
 pub use validate::stage_file;
+
+/// JSON Schema (draft 7) of study files, for editors that complete them.
+pub const STUDY_SCHEMA: &str = include_str!("../../../docs/study.schema.json");
+
 pub use value::{NotFinite, ParseValueError, Real, Value, ValueType};
 pub use workflow::{
     Aggregate, Comparison, Condition, Decision, Guard, InputOrigin, JOIN, OptionalStage, ReferenceDecl,

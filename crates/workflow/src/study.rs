@@ -44,9 +44,6 @@ pub use units::{Units, UnitsError};
 pub use weights::TileWeights;
 use wording::{NUMBER, SECTION, TEXT, fail, needed_section, needed_texts, worded};
 
-/// JSON Schema (draft 7) of study files, for editors that complete them.
-pub const STUDY_SCHEMA: &str = include_str!("../../../docs/study.schema.json");
-
 /// A checked study.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Study {

@@ -93,6 +93,7 @@ fn tiles(slides: &[(u32, u32)]) -> (Vec<StudyTile>, Slides) {
                 name: format!("{slide}/{x}_{y}"),
                 path: format!("{slide}.svs").into(),
                 slide: Some(SlideTile { magnification: None, core, window: core }),
+                fit: None,
             });
         }
     }

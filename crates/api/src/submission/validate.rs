@@ -12,6 +12,21 @@ use std::collections::HashSet;
 use std::path::Path;
 
 impl Submission {
+    /// Returns whether annotations and weights fit the references.
+    fn has_sound_annotations(&self, masks: usize) -> bool {
+        let study = &self.study;
+        // All these numbers only appear in a report, except the tile, which is an index.
+        let sound = |found: &Annotations| {
+            found.tile < masks && !found.exceed(study.annotations_outside) && found.outside <= found.objects
+        };
+        // The pixels that count are those of regions in files of annotations.
+        let counts = study.workflow.inputs.iter().any(RegionDecl::is_counted);
+        study.tile_weights.iter().all(|weight| weight.is_finite() && *weight >= 0.0)
+            && (masks > 0 || !counts)
+            && (0.0..=1.0).contains(&study.annotations_outside)
+            && study.annotations.iter().all(sound)
+    }
+
     pub(super) fn check(&self, registry: &Registry) -> Result<(), InvalidSubmission> {
         // First: fields of another version may have another meaning.
         if self.version != VERSION {
@@ -51,18 +66,7 @@ impl Submission {
         }
         let (weights, is_weighed) = (&study.tile_weights, !study.weights.are_equal());
         count("weights", weights.len(), if is_weighed { study.tiles.len() } else { 0 })?;
-        if weights.iter().any(|weight| !weight.is_finite() || *weight < 0.0) {
-            return Err(InvalidSubmission::Annotations);
-        }
-        // The pixels that count are those of regions in files of annotations.
-        if workflow.inputs.iter().any(RegionDecl::is_counted) && masks == 0 {
-            return Err(InvalidSubmission::Annotations);
-        }
-        // All these numbers only appear in a report, except the tile, which is an index.
-        let sound = |found: &Annotations| {
-            found.tile < masks && !found.exceed(study.annotations_outside) && found.outside <= found.objects
-        };
-        if !(0.0..=1.0).contains(&study.annotations_outside) || !study.annotations.iter().all(sound) {
+        if !self.has_sound_annotations(masks) {
             return Err(InvalidSubmission::Annotations);
         }
         self.check_companions()?;

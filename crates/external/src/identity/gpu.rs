@@ -29,7 +29,7 @@ fn nvidia(folder: &Path) -> Option<String> {
     joined(models.collect(), driver)
 }
 
-/// Reads the files of the AMD driver. `None` without a device. Its version is the kernel's where it has none of its own.
+/// Reads the files of the AMD driver. `None` without a device. Without a version of its own, that of the kernel.
 fn amd(driver: &Path, cards: &Path) -> Option<String> {
     let cards = fs::read_dir(cards).ok()?.flatten();
     let models = cards.filter_map(|card| {

@@ -139,7 +139,7 @@ impl Workflow {
                 reads = true;
             }
             if reads {
-                stage.inputs.push(StageInput { region: region.clone(), origin: InputOrigin::Input(input) });
+                stage.inputs.push(StageInput::new(region.clone(), InputOrigin::Input(input)));
             }
             is_read |= reads;
         }
