@@ -44,6 +44,11 @@ pub(crate) trait Launch: Send + Sync + std::fmt::Debug {
 
     /// Returns the estimated resident bytes of an idle process.
     fn resident_bytes(&self) -> u64;
+
+    /// Returns the failure of a recent preparation that another process would meet again.
+    fn refusal(&self) -> Option<Failure> {
+        None
+    }
 }
 
 /// Job of the pool's thread.
@@ -244,6 +249,9 @@ impl Pool {
     }
 
     fn start(self: &Arc<Self>, launch: &Arc<dyn Launch>, reserved: Reserved<'_>) -> Result<Pooled, Failure> {
+        if let Some(refusal) = launch.refusal() {
+            return Err(refusal);
+        }
         let of_thread = Arc::clone(launch);
         let mut process = self.started(move || of_thread.start())?;
         launch.prepare(&mut process)?;

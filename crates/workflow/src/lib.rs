@@ -31,8 +31,8 @@ pub use operation::{
 pub use parameter::{Domain, Parameter};
 pub use study::{
     AnnotationPart, AnnotationRules, Annotations, AppliedImages, BasePoints, BothEmpty, Durability, FitScope,
-    GivenDataMethod, Method, MethodSpec, Normalization, ParameterSpace, Phase, ReferenceSource, STUDY_SCHEMA,
-    SlideTile, Slides, StainFit, StainStatistics, StoppingRule, Study, StudyError, StudyProblem, StudyTile,
+    GivenDataMethod, Method, MethodSpec, Normalization, ParameterSpace, Phase, ReferenceSource, SlideTile,
+    Slides, StainFit, StainStatistics, StoppingRule, Study, StudyError, StudyProblem, StudyTile,
     SurvivorRule, Survivors, TileWeights, TissueRule, Units, UnitsError, core_of,
 };
 pub use validate::stage_file;

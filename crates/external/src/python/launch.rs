@@ -6,14 +6,16 @@ use crate::failure::Failure;
 use crate::identity::{CONTRACT, Identity};
 use crate::manifest::{Declaration, Determinism, ExternalPort};
 use crate::memory_file;
-use crate::packet::{Answer, Request, Start, StartArgument, StartOperation, StartPort};
+use crate::packet::{Answer, Raised, Request, Start, StartArgument, StartOperation, StartPort};
 use crate::pool::{Launch, START_LIMITS};
 use crate::process::Process;
+use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 /// The program that runs operations. It runs in the environment's interpreter.
 const WORKER: &str =
@@ -44,12 +46,18 @@ pub(super) struct PythonLaunch {
     setup: Setup,
     /// The files when the operations were loaded.
     content: Identity,
+    /// The last refused start, and its time.
+    refused: Mutex<Option<(Instant, Raised)>>,
 }
+
+/// 60 s: a refused start is not repeated. Loading libraries takes seconds, and most reasons stay, such as a missing library, but some
+/// pass, such as a download in `setup`.
+const REFUSED: Duration = Duration::from_mins(1);
 
 impl PythonLaunch {
     pub(super) fn new(setup: Setup) -> Result<Self, ExternalError> {
         let content = content(&setup)?;
-        Ok(Self { setup, content })
+        Ok(Self { setup, content, refused: Mutex::default() })
     }
 
     fn start_document(&self) -> Result<Vec<u8>, serde_json::Error> {
@@ -96,6 +104,12 @@ impl Launch for PythonLaunch {
         declarations.max().unwrap_or(0)
     }
 
+    fn refusal(&self) -> Option<Failure> {
+        let refused = self.refused.lock();
+        let recent = refused.as_ref().filter(|(at, _)| at.elapsed() < REFUSED);
+        recent.map(|(_, raised)| Failure::Refused(raised.clone()))
+    }
+
     fn prepare(&self, process: &mut Process) -> Result<(), Failure> {
         let system = |error: io::Error| Failure::System(format!("failed to start the process: {error}"));
         let document = self.start_document().map_err(|error| system(io::Error::other(error)))?;
@@ -107,7 +121,10 @@ impl Launch for PythonLaunch {
         match process.answer(START_LIMITS)?.0 {
             // After the modules are loaded: the process runs these files.
             Answer::Ready { contract: CONTRACT } => self.check_files(),
-            Answer::Refused(raised) => Err(Failure::Refused(raised)),
+            Answer::Refused(raised) => {
+                *self.refused.lock() = Some((Instant::now(), raised.clone()));
+                Err(Failure::Refused(raised))
+            }
             other => Err(Failure::Protocol(format!("{other:?} to a start"))),
         }
     }

@@ -53,6 +53,18 @@ fn exception_of_an_import_has_its_traceback() {
 }
 
 #[test]
+fn refused_start_is_not_repeated_for_each_task() {
+    let module = "mark(\"starts\")\nimport no_such_library\ndef f():\n    return 1\n";
+    let Some(package) = Package::new("refused_start_is_not_repeated", &entry("f", ""), module) else {
+        return;
+    };
+    let failures: Vec<String> = (0..5).map(|_| package.failure("f")).collect();
+    assert!(failures[0].contains("No module named 'no_such_library'"), "{}", failures[0]);
+    assert!(failures.iter().all(|failure| *failure == failures[0]), "{failures:?}");
+    assert_eq!(package.marks("starts").len(), 1);
+}
+
+#[test]
 fn modules_that_the_identity_misses_are_refused() {
     let test = "modules_that_the_identity_misses";
     let helper = [("helper.py", "def one():\n    return 1\n")];
