@@ -67,7 +67,7 @@ fn load(file: &Path, registry: &Registry) -> Result<Workflow, DescriptorError> {
     }
 }
 
-/// Returns the end of a command for an invalid descriptor. Prints every operation that this program lacks, if one is the reason.
+/// Returns the end of a command for an invalid descriptor. Prints the operations that this program lacks, if there are several.
 fn unchecked(file: &Path, registry: &Registry, error: &DescriptorError) -> CommandError {
     if !matches!(*error.problem, Problem::UnknownOperation { .. }) {
         return CommandError::input(error);
@@ -75,6 +75,10 @@ fn unchecked(file: &Path, registry: &Registry, error: &DescriptorError) -> Comma
     let Ok(uses) = operation_uses(file) else { return CommandError::input(error) };
     let missing: Vec<&OperationUse> =
         uses.iter().filter(|of| registry.get(&of.operation, of.version).is_none()).collect();
+    // The error has the place of a single one.
+    if missing.len() < 2 {
+        return CommandError::input(error);
+    }
     let mut names: Vec<(&str, u32)> = Vec::new();
     for of in &missing {
         let OperationUse { file, pointer, operation, version, .. } = of;
@@ -94,15 +98,12 @@ fn unchecked(file: &Path, registry: &Registry, error: &DescriptorError) -> Comma
             names.push((operation, *version));
         }
     }
-    match missing.as_slice() {
-        [] | [_] => CommandError::input(error),
-        _ => CommandError::Input(format!(
-            "{}: {} operations are unknown; `pleach workflow stub` writes their source; known are {}",
-            file.display(),
-            names.len(),
-            registry.names().join(", ")
-        )),
-    }
+    CommandError::Input(format!(
+        "{}: {} operations are unknown; `pleach workflow stub` writes their source; known are {}",
+        file.display(),
+        names.len(),
+        registry.names().join(", ")
+    ))
 }
 
 fn show(workflow: &Workflow) {

@@ -1,6 +1,6 @@
 //! Studies applied to other images: the workflow, the parameters and the cutting of slides of a study file, with images of the caller.
 
-use super::annotations::KEY as ANNOTATIONS;
+use super::annotations::{KEY as ANNOTATIONS, RULES};
 use super::slides::KEYS as SLIDE_KEYS;
 use std::path::{Path, PathBuf};
 use toml::{Table, Value};
@@ -24,10 +24,14 @@ pub enum AppliedImages {
 }
 
 impl AppliedImages {
-    /// Replaces the images of a study file. Without `[input]`, the document stays as it is, and its reader reports the section.
+    /// Replaces the images of a study file, and leaves out all that selects or weighs its images by their annotations. Without
+    /// `[input]`, the document stays as it is, and its reader reports the section.
     pub(super) fn replace(&self, document: &mut Table) {
+        if let Some(Value::Table(response)) = document.get_mut("response") {
+            response.remove("weights");
+        }
         let Some(Value::Table(input)) = document.get_mut("input") else { return };
-        ["tiles", "slides", "reference", ANNOTATIONS].iter().for_each(|key| drop(input.remove(*key)));
+        ["tiles", "slides", "reference", ANNOTATIONS, RULES].iter().for_each(|key| drop(input.remove(*key)));
         match self {
             Self::Tiles(files) => {
                 SLIDE_KEYS.iter().for_each(|key| drop(input.remove(*key)));
@@ -64,10 +68,13 @@ mod tests {
     use super::*;
 
     fn applied(images: &AppliedImages) -> Table {
-        let mut document: Table = "[input]\nslides = [\"a\"]\nhalo = 8\nreference = \"r\"\nnormalize = false"
-            .parse()
-            .expect("a document");
+        let mut document: Table =
+            "[input]\nslides = [\"a\"]\nhalo = 8\nreference = \"r\"\nnormalize = false\n\
+                                   annotations = { regions = [\"ROI\"] }\n[response]\nweights = \"annotated\""
+                .parse()
+                .expect("a document");
         images.replace(&mut document);
+        assert_eq!(document.remove("response"), Some(Value::Table(Table::new())));
         let Some(Value::Table(input)) = document.remove("input") else { panic!("no input") };
         input
     }
