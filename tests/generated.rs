@@ -246,6 +246,8 @@ fn every_command_has_a_manual_page() {
             "workflow check",
             "workflow show",
             "instrument",
+            "export",
+            "apply",
         ];
         assert_eq!(text.contains(".SH \"ENVIRONMENT\""), speaks.contains(&command), "{command}: {text}");
         let path = path.to_str().expect("UTF-8");

@@ -28,7 +28,7 @@ pub(crate) struct ApplyArgs {
     /// The study file (TOML): its workflow, and its cutting of slides
     pub(crate) study: PathBuf,
     /// Images, slides, and folders of them (without subfolders)
-    #[arg(value_name = "IMAGE|FOLDER", required = true)]
+    #[arg(value_name = "IMAGE", required = true)]
     pub(crate) images: Vec<PathBuf>,
     #[command(flatten)]
     pub(crate) python: PythonArgs,

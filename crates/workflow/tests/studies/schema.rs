@@ -145,10 +145,14 @@ fn documented() -> Vec<(String, BTreeSet<String>)> {
 #[test]
 fn schema_and_reference_have_the_same_keys() {
     let inputs = |name: &str| {
-        let tissue = keys("/properties/input/properties/tissue/properties").into_iter();
         let mut all = keys(&format!("/properties/{name}/properties"));
-        if all.remove("tissue") {
-            all.extend(tissue.map(|key| format!("tissue.{key}")));
+        // A switch of the workflow may be true, false or a section.
+        for (section, is_switch) in [("tissue", false), ("annotations", false), ("normalize", true)] {
+            if all.contains(section) {
+                let nested = keys(&format!("/properties/{name}/properties/{section}/properties"));
+                all.extend(nested.iter().map(|key| format!("{section}.{key}")));
+                all.retain(|key| is_switch || key != section);
+            }
         }
         all
     };
