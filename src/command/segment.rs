@@ -96,7 +96,7 @@ pub(super) fn execute(args: &SegmentArgs, registry: &Registry) -> CommandResult 
 }
 
 /// The built-in workflow that measures nuclei.
-const FEATURES: &str = builtin::BUILT_IN[1];
+const FEATURES: &str = "nuclei-features";
 
 /// Returns the format of a file for features, before any task runs.
 fn features_format(file: &Path) -> CommandResult<Format> {

@@ -78,6 +78,8 @@ fn edit_slides(study: &Study, input: &str, response: &str) {
     let response = format!("{METRICS}{response}");
     study.edit(&[
         ("tiles = [\"tiles/*.png\"]", SLIDES),
+        // As tiles that are files.
+        ("normalize = true", "normalize = { fit = \"tile\" }"),
         ("\"defaults\"\n", &input),
         METHOD,
         ("metric = \"dice\"\n", &response),

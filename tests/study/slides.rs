@@ -452,7 +452,10 @@ fn change_of_any_file_of_a_slide_makes_another_slide() {
     write_image(&study.path("slides/s.svs"), &pixels, 320, AT_20);
     write_mirax(&study.path("slides/s.mrxs"), &pixels, 320, 64, 20);
     let in_one_file = findings(&study, "one", &["--cache", "cache"]);
-    study.edit(&[("tiles = [\"tiles/*.png\"]", &format!("slides = [\"slides/*.mrxs\"]\n{lines}"))]);
+    study.edit(&[
+        ("tiles = [\"tiles/*.png\"]", &format!("slides = [\"slides/*.mrxs\"]\n{lines}")),
+        ("normalize = true", "normalize = { fit = \"tile\" }"),
+    ]);
     let cached = |out: &str| {
         let found = findings(&study, out, &["--cache", "cache"]);
         (found == in_one_file, executed(&study, out) > 0)
