@@ -248,8 +248,11 @@ fn files_without_polygons_are_refused() {
         "FILE: features[0]: position -100000000 is beyond 10000000 px; positions are pixels from the top left corner \
          of the tile or slide"
     );
+    // Preparation refuses the file. A window of a slide may well have no object.
+    let outside = geojson(&folder, &feature("Polygon", "[[[100, 1], [200, 1], [200, 3]]]"));
+    let error = check_reference(&outside, Path::new("tile.png"), SIZE).unwrap_err().to_string();
     assert_eq!(
-        of_features(&feature("Polygon", "[[[100, 1], [200, 1], [200, 3]]]")),
+        error.replace(&outside.display().to_string(), "FILE"),
         "FILE: none of its 1 features covers a pixel of the tile of 8 x 6 px; positions are pixels from the tile's \
          top left corner"
     );

@@ -123,6 +123,6 @@ mod tests {
                 }
             }
         }
-        assert!(seen.iter().all(|count| *count > 10), "{seen:?}");
+        assert!(seen.iter().all(|count| *count > 5), "{seen:?}");
     }
 }
