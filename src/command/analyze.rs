@@ -93,8 +93,22 @@ fn document(
     }))
 }
 
-/// Writes the result files, each atomically. Refuses a folder with results of a study.
+/// Writes the results.
 fn write(out: &Path, analyses: &[Analysis], document: &serde_json::Value) -> CommandResult {
+    let mut files = vec![("indices.csv", table(analyses)?), ("indices.json", json_bytes(document)?)];
+    files.extend(pairs(analyses)?.map(|pairs| ("second-order.csv", pairs)));
+    write_files(out, &files)
+}
+
+/// Returns the text of a result file in JSON.
+fn json_bytes(document: &serde_json::Value) -> CommandResult<Vec<u8>> {
+    let mut text = serde_json::to_vec_pretty(document).map_err(CommandError::defect)?;
+    text.push(b'\n');
+    Ok(text)
+}
+
+/// Writes the result files, each atomically. Refuses a folder with results of a study.
+fn write_files(out: &Path, files: &[(&str, Vec<u8>)]) -> CommandResult {
     let fail = |what: &str, error: io::Error| {
         CommandError::writing(format_args!("--out {}: {what}", out.display()), &error)
     };
@@ -105,13 +119,8 @@ fn write(out: &Path, analyses: &[Analysis], document: &serde_json::Value) -> Com
         )));
     }
     fs::create_dir_all(out).map_err(|error| fail("cannot be created", error))?;
-    let mut text = serde_json::to_vec_pretty(document).map_err(CommandError::defect)?;
-    text.push(b'\n');
-    let mut files = vec![("indices.csv", table(analyses)?), ("indices.json", text)];
-    files.extend(pairs(analyses)?.map(|pairs| ("second-order.csv", pairs)));
     for (name, content) in files {
-        publish(&out.join(name), &content)
-            .map_err(|error| fail(&format!("failed to write {name}"), error))?;
+        publish(&out.join(name), content).map_err(|error| fail(&format!("failed to write {name}"), error))?;
     }
     Ok(())
 }

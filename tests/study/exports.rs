@@ -50,7 +50,7 @@ fn best_evaluation_is_exported_and_applied_to_other_images() {
         assert!(best == cached, "{file}");
     }
 
-    // Other images, one of which is none.
+    // Other files. One is no image.
     fs::create_dir(study.path("more")).expect("a folder");
     fs::copy(study.path("tiles/tissue_02.png"), study.path("more/a.png")).expect("a copy");
     study.write("more/b.png", "no image");

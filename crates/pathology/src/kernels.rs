@@ -6,6 +6,7 @@
 
 pub mod components;
 pub mod distance;
+pub(crate) mod hematoxylin;
 pub mod label_boundaries;
 pub mod level_set;
 pub mod mean_shift;

@@ -1,9 +1,8 @@
 //! Built-in operations and workflows of this binary.
 
-mod join;
-mod label;
 mod noop;
 mod registration;
+mod tables;
 
 use pleach_pathology::{LEVELSET_DESCRIPTORS, NUCLEI_DESCRIPTORS, NUCLEI_FEATURES_DESCRIPTORS};
 use pleach_workflow::{DescriptorError, Registry, Workflow};
@@ -13,9 +12,9 @@ pub const BUILT_IN: [&str; 4] = ["nuclei", "levelset", "nuclei-features", "noop"
 
 /// Returns the operations linked into this binary.
 pub fn registry() -> Registry {
-    let built_in = pleach_pathology::registry().with(noop::Echo).with(join::Join);
-    let labeled = label::LABELS.into_iter().fold(built_in, Registry::with);
-    registration::register(labeled).extended(pleach_volumes::operations())
+    let built_in = pleach_pathology::registry().with(noop::Echo);
+    let with_tables = tables::OPERATIONS.into_iter().fold(built_in, Registry::with);
+    registration::register(with_tables).extended(pleach_volumes::operations())
 }
 
 /// Returns a built-in workflow. `None` if the name is unknown.

@@ -137,7 +137,7 @@ pub enum PrepareError {
     Units {
         /// The study file.
         file: PathBuf,
-        /// The stage, its bounds and what is allowed.
+        /// The stage, its bounds and the allowed ones.
         #[source]
         cause: Box<UnitsError>,
     },

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use thiserror::Error;
 
-/// Bounds that a stage needs of an input. A *unit* is what a stage runs on: a tile of a slide, or a block of an image.
+/// Bounds of an input that a stage needs. A stage runs once a *unit*: a tile of a slide, or a block of an image.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum InputBounds {

@@ -1,7 +1,7 @@
 //! `pleach classify`: classifies slides or patients by the responses of a study, and analyzes which parameters change their
 //! labels.
 
-use super::table;
+use super::{json_bytes, table, write_files};
 use crate::cli::ClassifyArgs;
 use crate::exit::{CommandError, CommandResult};
 use crate::terminal::{print_json, print_line};
@@ -13,12 +13,10 @@ use pleach_interop::responses::ResponseColumn;
 use pleach_interop::samples::SampleTable;
 use pleach_report::summary;
 use pleach_results::analysis::Analysis;
-use pleach_results::folder::publish;
 use pleach_sensitivity::bootstrap::Bootstrap;
 use pleach_workflow::Registry;
 use serde_json::{Value, json};
 use std::path::Path;
-use std::{fs, io};
 
 /// A classification with its inputs and the indices of its responses.
 struct Found {
@@ -104,32 +102,16 @@ fn document(found: &Found) -> CommandResult<Value> {
     }))
 }
 
-/// Writes the result files, each atomically. Refuses a folder with results of a study.
+/// Writes the results.
 fn write(out: &Path, found: &Found, document: &Value) -> CommandResult {
-    let fail = |what: &str, error: io::Error| {
-        CommandError::writing(format_args!("--out {}: {what}", out.display()), &error)
-    };
-    if out.join("plan.json").exists() {
-        return Err(CommandError::Input(format!(
-            "--out {}: contains results of a study; another folder is allowed",
-            out.display()
-        )));
-    }
-    fs::create_dir_all(out).map_err(|error| fail("cannot be created", error))?;
-    let mut text = serde_json::to_vec_pretty(document).map_err(CommandError::defect)?;
-    text.push(b'\n');
     let files = [
         ("groups.csv", groups(found)?),
         ("assignments.csv", assignments(found)?),
         ("responses.csv", responses(found)?),
         ("indices.csv", table(&found.analyses)?),
-        ("classification.json", text),
+        ("classification.json", json_bytes(document)?),
     ];
-    for (name, content) in files {
-        publish(&out.join(name), &content)
-            .map_err(|error| fail(&format!("failed to write {name}"), error))?;
-    }
-    Ok(())
+    write_files(out, &files)
 }
 
 fn csv(header: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> CommandResult<Vec<u8>> {

@@ -84,7 +84,7 @@ impl Histogram {
     }
 }
 
-/// Returns the median of the bins' numbers, of which there are `count`.
+/// Returns the median of the `count` values in the bins.
 fn median(bins: &[u32], count: u64) -> f64 {
     let (mut below, mut lower) = (0, None);
     for (number, bin) in bins.iter().enumerate() {

@@ -106,7 +106,7 @@ impl ElementType {
         }
     }
 
-    /// Returns whether an empty region of this type exists, which stands for a unit that does not.
+    /// Returns whether this type has an empty region, in place of a missing unit.
     #[must_use]
     pub fn has_empty(self) -> bool {
         matches!(self, Self::Points | Self::Polygons | Self::Objects | Self::Table)

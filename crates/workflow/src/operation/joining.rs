@@ -15,7 +15,7 @@ use std::sync::{Arc, LazyLock};
 /// Version of all of them.
 pub(crate) const JOINING_VERSION: u32 = 1;
 
-/// What an operation does.
+/// Kind of an operation that joins or cuts regions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Joining {
     /// Joins the regions of a number of units to one region of the layout's window.

@@ -42,7 +42,7 @@ impl AnnotationRules {
     }
 }
 
-/// What a task reads from a file of annotations.
+/// Part of a file of annotations that a task reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum AnnotationPart {
     /// The objects of the reference.

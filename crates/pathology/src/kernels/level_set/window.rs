@@ -45,7 +45,7 @@ fn transposed(plane: &[u32], width: usize) -> Vec<u32> {
 }
 
 impl<'a> WindowSums<'a> {
-    /// Sums up the pixels of `gray` for which `is_inside` holds, by pixel number.
+    /// Sums up the pixels of `gray` that are inside, by pixel number.
     pub(super) fn new(gray: &'a [u8], width: usize, is_inside: impl Fn(usize) -> bool) -> Self {
         let rows = height(gray.len(), width);
         let stretches = |counts: &dyn Fn(usize) -> bool| {

@@ -27,7 +27,7 @@ struct Island {
 pub(super) enum Content {
     Glass,
     Tissue,
-    /// Both, as far as a bound can tell.
+    /// Possibly both: the bounds exclude neither.
     Both,
 }
 
