@@ -143,6 +143,27 @@ fn annotations_of_a_slide_are_those_of_its_tiles() {
 }
 
 #[test]
+fn regions_that_cut_tiles_divide_the_pixels_and_nuclei() {
+    let (study, nuclei) = slide_and_tiles();
+    // Different pixels and nuclei of both tiles and sets, within a region.
+    let within = |sides: [u32; 4]| -> [f64; 2] {
+        let features: Vec<String> = nuclei.iter().cloned().chain([region(sides)]).collect();
+        write_collection(&study, &features);
+        edit_slides(&study, REGIONS, "");
+        let out = format!("within-{}-{}", sides[0], sides[2]);
+        findings(&study, &out, &[]);
+        let rows = responses(&study, &out);
+        assert_eq!(rows.len(), 4, "two sets on the two tiles of the left half");
+        ["pixel-difference", "nuclei"]
+            .map(|column| rows.iter().map(|row| row[column].parse::<f64>().expect("a number")).sum())
+    };
+    let (left, right, both) = (within([0, 0, 32, 128]), within([32, 0, 64, 128]), within([0, 0, 64, 128]));
+    assert!(left[0] > 0.0 && right[0] > 0.0 && left[1] < both[1], "{left:?} {right:?}");
+    // A pixel is in one half, and so is the centroid of a nucleus.
+    assert_eq!([left[0] + right[0], left[1] + right[1]], both);
+}
+
+#[test]
 fn edited_annotations_change_results_and_weights_count() {
     let (study, mut features) = slide_and_tiles();
     let nuclei = features.len();
