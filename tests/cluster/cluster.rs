@@ -100,9 +100,15 @@ impl<'a> Cluster<'a> {
         numbers.for_each(|number| self.start_worker(&format!("w{number}"), &[]));
     }
 
+    /// Waits until a study is complete. Looks at a file first: `status` would start a process for each look.
+    pub(crate) fn wait_for_completion(&self, id: &str) {
+        self.wait_until(|cluster| cluster.has_ended(id));
+        self.wait_until(|cluster| cluster.state_of(id) == "complete");
+    }
+
     /// Waits until a study is complete. Returns its responses.
     pub(crate) fn completed(&self, id: &str) -> String {
-        self.wait_until(|cluster| cluster.state_of(id) == "complete");
+        self.wait_for_completion(id);
         self.responses(id)
     }
 
@@ -268,17 +274,20 @@ impl<'a> Cluster<'a> {
         text
     }
 
-    /// Waits until the condition holds.
+    /// Waits until the condition holds. Looks take a third of the time at most: most of them start a process.
     pub(crate) fn wait_until(&self, happened: impl Fn(&Self) -> bool) {
         let begun = Instant::now();
+        let mut looked = Instant::now();
         while !happened(self) {
+            let pause = LOOK_AGAIN.max(2 * looked.elapsed());
             assert!(
                 begun.elapsed() < DEADLINE,
                 "it does not happen; the manager said:\n{}\n{}",
                 self.log("manager"),
                 self.status()
             );
-            std::thread::park_timeout(LOOK_AGAIN);
+            std::thread::park_timeout(pause);
+            looked = Instant::now();
         }
     }
 

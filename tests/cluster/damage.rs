@@ -132,7 +132,7 @@ fn prepared(study: &Study) -> (Cluster<'_>, Ids) {
     study.edit(&[(METHOD, &phases(4))]);
     let in_phases = cluster.submit(&[]);
     let complete = vec![plain, in_phases];
-    cluster.wait_until(|cluster| complete.iter().all(|id| cluster.state_of(id) == "complete"));
+    complete.iter().for_each(|id| cluster.wait_for_completion(id));
     study.edit(&[(METHOD, &phases(200))]);
     let canceled = cluster.submit(&[]);
     cluster.ask(&["cancel", &canceled]).done();
@@ -362,7 +362,7 @@ fn survivors_with_a_changed_name_between_phases_are_chosen_again() {
         .replace("\"?\"", &format!("\"{fixed}\""));
     fs::write(&file, text).expect("written");
     cluster.start_manager();
-    cluster.wait_until(|cluster| cluster.state_of(&id) == "complete");
+    cluster.wait_for_completion(&id);
     let out = cluster.path("out");
     cluster.ask(&["results", &id, "--out", &out.display().to_string()]).done();
     assert!(indices(&out) == indices(&study.path("alone")), "the second phase is another one");

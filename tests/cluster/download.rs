@@ -52,7 +52,7 @@ impl<'a> Site<'a> {
     fn new(study: &'a Study) -> Self {
         let mut cluster = Cluster::of(study, 1);
         let id = cluster.submit(&[]);
-        cluster.wait_until(|cluster| cluster.state_of(&id) == "complete");
+        cluster.wait_for_completion(&id);
         cluster.ask_to_leave("w0");
         assert!(cluster.left("w0").success());
         let gate = Gate::before(&cluster.http);

@@ -54,7 +54,7 @@ fn alone(study: &Study, phases: &[&str]) -> Vec<String> {
 
 /// Waits until a study is complete. Returns the folder of its downloaded results.
 fn completed(cluster: &Cluster<'_>, id: &str) -> PathBuf {
-    cluster.wait_until(|cluster| cluster.state_of(id) == "complete");
+    cluster.wait_for_completion(id);
     let out = cluster.path(&format!("out-{id}"));
     cluster.ask(&["results", id, "--out", &out.display().to_string()]).done();
     out

@@ -53,7 +53,7 @@ fn crashing_instance_fails_at_crash_limit_and_others_finish() {
         let workers = 1 + (seed >> 32) as u32 % 3;
         (0..workers).for_each(|number| start(&mut cluster, number));
         let (begun, mut lost) = (Instant::now(), 0);
-        while cluster.state_of(&id) != "complete" {
+        while !cluster.has_ended(&id) {
             for (name, status) in cluster.ended() {
                 assert_eq!(status.signal(), Some(SIGXFSZ), "{name}: {}", cluster.log(&name));
                 start(&mut cluster, workers + lost);
@@ -65,6 +65,7 @@ fn crashing_instance_fails_at_crash_limit_and_others_finish() {
         // Two crashes make the instance suspect, and three isolated ones reach the crash limit. One more worker may crash if
         // a speculative lease was granted before.
         assert!((5..=6).contains(&lost), "seed {seed}: {lost} are lost: {}", cluster.log("manager"));
+        cluster.wait_for_completion(&id);
         let responses = cluster.responses(&id);
         let failed = fs::read_to_string(cluster.path(&format!("out-{id}/failed.csv"))).expect("a table");
         let (poisoned, others) = split(&all);

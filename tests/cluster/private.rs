@@ -98,7 +98,7 @@ fn cluster_files_are_their_owners_whatever_the_umask() {
             return skipped(test, "the system does not let us mount");
         };
         cluster.start_worker("w1", &[]);
-        cluster.wait_until(|cluster| cluster.state_of(&id) == "complete");
+        cluster.wait_for_completion(&id);
         let [scratch] = &scratch(&cluster)[..] else { panic!("one worker has no disk") };
         assert_eq!((mode(&cluster.state), mode(scratch)), (0o700, 0o700));
         assert!(all_private(&cluster.state.join("inputs")) == 2, "two tiles were sent");

@@ -102,7 +102,7 @@ fn questions_that_a_manager_cannot_answer_are_refused_with_the_reason() {
     );
     cluster.start_workers(0..1);
     let id = cluster.submit(&[]);
-    cluster.wait_until(|cluster| cluster.state_of(&id) == "complete");
+    cluster.wait_for_completion(&id);
     check(&cluster, &[&id, "--evaluation", "17"], 2, "evaluation 17: 0 to 16 is allowed in this study");
     check(
         &cluster,

@@ -34,7 +34,7 @@ fn prometheus_has_data_for_dashboards_and_rules() {
     }
     // The study is long enough for many scrapes.
     let study = Study::of_tissue(512);
-    study.edit(&[("\"nuclei-moat\"", "'a \"quoted\" name'"), ("trajectories = 2", "trajectories = 40")]);
+    study.edit(&[("\"nuclei-moat\"", "'a \"quoted\" name'"), ("trajectories = 2", "trajectories = 20")]);
     let expected = expected(&study);
     let mut cluster = cluster_with_a_pool(&study);
     for name in ["w0", "w1"] {
