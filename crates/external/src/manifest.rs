@@ -7,12 +7,14 @@ mod code_files;
 mod command;
 mod file_format;
 mod memory_text;
+mod requirement;
 mod written;
 
 pub use code_files::CodeFiles;
 pub use command::CommandTemplate;
 pub(crate) use command::Piece;
 pub use file_format::FileFormat;
+pub use requirement::Requirement;
 
 use crate::intern::interned;
 use crate::process::MAX_DESCRIPTORS;
@@ -49,8 +51,8 @@ pub struct Manifest {
     pub folder: PathBuf,
     /// Installed distribution that has the manifest and the modules. `None` for a manifest beside its modules.
     pub distribution: Option<String>,
-    /// Distributions that the modules import.
-    pub requires: Vec<String>,
+    /// Distributions that the modules import, with the allowed versions.
+    pub requires: Vec<Requirement>,
     /// Environment of the operations. `None` for the environment of the command.
     pub python: Option<PathBuf>,
     /// The operations, in the order of the file.
@@ -200,7 +202,7 @@ impl Manifest {
             file: file.to_owned(),
             folder,
             distribution: None,
-            requires: written.package.requires,
+            requires: reader.requires(&written.package.requires)?,
             python,
             operations,
         })
@@ -217,6 +219,18 @@ impl Reader<'_> {
         let problem = FieldProblem::NotAllowed { value: value.to_string(), allowed: allowed.to_owned() };
         let (file, field) = (self.file.to_owned(), field.to_owned());
         Err(FieldError::Field { file, field, problem: Box::new(problem) })
+    }
+
+    fn requires(&self, written: &[String]) -> Result<Vec<Requirement>, FieldError> {
+        let read = |(index, text): (usize, &String)| match Requirement::parse(text) {
+            Some(requirement) => Ok(requirement),
+            None => self.fail(
+                &format!("package.requires[{index}]"),
+                format!("{text:?}"),
+                "the name of a distribution is allowed, with or without versions, such as \"numpy>=2.2,<3\"",
+            ),
+        };
+        written.iter().enumerate().map(read).collect()
     }
 
     fn operation(&self, at: &str, written: &WrittenOperation) -> Result<Declaration, FieldError> {
