@@ -202,7 +202,7 @@ impl Manifest {
             file: file.to_owned(),
             folder,
             distribution: None,
-            requires: reader.requires(&written.package.requires)?,
+            requires: requirement::read(&reader, &written.package.requires)?,
             python,
             operations,
         })
@@ -219,18 +219,6 @@ impl Reader<'_> {
         let problem = FieldProblem::NotAllowed { value: value.to_string(), allowed: allowed.to_owned() };
         let (file, field) = (self.file.to_owned(), field.to_owned());
         Err(FieldError::Field { file, field, problem: Box::new(problem) })
-    }
-
-    fn requires(&self, written: &[String]) -> Result<Vec<Requirement>, FieldError> {
-        let read = |(index, text): (usize, &String)| match Requirement::parse(text) {
-            Some(requirement) => Ok(requirement),
-            None => self.fail(
-                &format!("package.requires[{index}]"),
-                format!("{text:?}"),
-                "the name of a distribution is allowed, with or without versions, such as \"numpy>=2.2,<3\"",
-            ),
-        };
-        written.iter().enumerate().map(read).collect()
     }
 
     fn operation(&self, at: &str, written: &WrittenOperation) -> Result<Declaration, FieldError> {
@@ -452,11 +440,8 @@ impl Reader<'_> {
                 Ok(json) if is_json(value) => constants.insert(name.clone(), json),
                 _ => {
                     let field = format!("{at}.constants.{name}");
-                    return self.fail(
-                        &field,
-                        value,
-                        "numbers, texts, booleans and lists of them are allowed",
-                    );
+                    let allowed = "numbers, texts, booleans and lists of them are allowed";
+                    return self.fail(&field, value, allowed);
                 }
             };
         }

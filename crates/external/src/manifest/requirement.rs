@@ -1,6 +1,8 @@
 //! Distributions that the modules of a manifest import, with the allowed versions (PEP 440).
 
+use super::Reader;
 use pep440_rs::{Version, VersionSpecifiers};
+use pleach_workflow::toml_fields::FieldError;
 use std::fmt;
 use std::str::FromStr;
 
@@ -16,7 +18,7 @@ pub struct Requirement {
 impl Requirement {
     /// Reads a name, or a name with version specifiers such as `numpy>=2.2,<3`. `None` for other text: extras, markers and
     /// addresses are not part of it.
-    pub(super) fn parse(text: &str) -> Option<Self> {
+    fn parse(text: &str) -> Option<Self> {
         let text = text.trim();
         let end = text.find(|letter: char| !is_of_name(letter)).unwrap_or(text.len());
         let (name, versions) = text.split_at(end);
@@ -43,6 +45,19 @@ impl fmt::Display for Requirement {
         let versions: String = self.versions.to_string().split_whitespace().collect();
         write!(formatter, "{}{versions}", self.distribution)
     }
+}
+
+/// Reads the requirements of a manifest.
+pub(super) fn read(reader: &Reader<'_>, written: &[String]) -> Result<Vec<Requirement>, FieldError> {
+    let read = |(index, text): (usize, &String)| match Requirement::parse(text) {
+        Some(requirement) => Ok(requirement),
+        None => reader.fail(
+            &format!("package.requires[{index}]"),
+            format!("{text:?}"),
+            "the name of a distribution is allowed, with or without versions, such as \"numpy>=2.2,<3\"",
+        ),
+    };
+    written.iter().enumerate().map(read).collect()
 }
 
 fn is_of_name(letter: char) -> bool {
@@ -83,7 +98,16 @@ mod tests {
 
     #[test]
     fn other_text_is_refused() {
-        for text in ["", "numpy>", "numpy 2.2", "numpy[all]", "numpy; python_version > '3'", "numpy @ file:///x", ">=2", "-x"] {
+        for text in [
+            "",
+            "numpy>",
+            "numpy 2.2",
+            "numpy[all]",
+            "numpy; python_version > '3'",
+            "numpy @ file:///x",
+            ">=2",
+            "-x",
+        ] {
             assert_eq!(Requirement::parse(text), None, "{text}");
         }
     }

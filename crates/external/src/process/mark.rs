@@ -40,7 +40,8 @@ impl Mark {
     fn kill(&self, number: i32) -> bool {
         let is_marked = || self.is_of(number);
         // The descriptor first, so that no other process has the number when the signal is sent.
-        let Some(process) = is_marked().then(|| pidfd_open(Pid::from_raw(number)?, PidfdFlags::empty()).ok()).flatten()
+        let Some(process) =
+            is_marked().then(|| pidfd_open(Pid::from_raw(number)?, PidfdFlags::empty()).ok()).flatten()
         else {
             return false;
         };

@@ -231,7 +231,10 @@ fn versions_that_a_manifest_does_not_allow_are_refused() {
     let test = "versions_that_a_manifest_does_not_allow";
     let manifest = |requires: &str| format!("package.requires = [{requires}]\n{}", entry("f", ""));
     let module = "def f():\n    return 1\n";
-    let Some(package) = Package::written(test, &manifest("\"NumPy >= 1.20, < 99\", \"scipy\""), module) else { return };
+    let Some(package) = Package::written(test, &manifest("\"NumPy >= 1.20, < 99\", \"scipy\""), module)
+    else {
+        return;
+    };
     package.load().unwrap();
     package.write("pleach.toml", &manifest("\"NumPy >= 99\", \"scipy==0.1\", \"scipy>0\""));
     let error = package.load().unwrap_err().to_string();
