@@ -29,8 +29,7 @@ impl<D: Borrow<Dataflow> + Clone> SharingSchedule<D> {
             for (place, member) in members.iter().enumerate() {
                 let task = dataflow.task(*member, level);
                 let reads = dataflow.level_reads(level);
-                let ready =
-                    reads.iter().map(|read| known[place * levels + read]).fold(now_seconds, f64::max);
+                let ready = reads.iter().map(|read| known[place * levels + read]).fold(now_seconds, f64::max);
                 if self.first[task.0 as usize].1.is_infinite() {
                     let own: Vec<TaskId> = reads.iter().map(|read| dataflow.task(*member, *read)).collect();
                     if own != dataflow.reads(task) {
