@@ -217,6 +217,27 @@ mod tests {
     }
 
     #[test]
+    fn child_in_a_session_of_its_own_ends_with_the_group() {
+        let mut group = started("setsid sh -c 'echo $$ >number; exec sleep 1000' & sleep 1000");
+        let deadline = Instant::now() + Duration::from_secs(20);
+        let number = loop {
+            assert!(Instant::now() < deadline, "no child");
+            let text = std::fs::read_to_string(group.folder().join("number")).unwrap_or_default();
+            match text.trim_end().parse::<u32>() {
+                Ok(number) if text.ends_with('\n') => break number,
+                _ => std::thread::yield_now(),
+            }
+        };
+        assert_ne!(group_of(number), Some(group.watcher.group().as_raw_pid()));
+        group.kill();
+        let is_running = || resident_bytes(number).is_some();
+        while is_running() {
+            assert!(Instant::now() < deadline, "process {number} runs");
+            std::thread::yield_now();
+        }
+    }
+
+    #[test]
     fn status_is_that_of_the_program() {
         let status = started("exit 3").finish(AMPLE).unwrap();
         assert_eq!(worded(status), "status 3");

@@ -59,8 +59,9 @@ def session():
     while True:
         pass
 "#;
-    let manifest: String =
-        ["endless", "uninterruptible", "parent", "program", "session"].map(|function| entry(function, "")).concat();
+    let manifest: String = ["endless", "uninterruptible", "parent", "program", "session"]
+        .map(|function| entry(function, ""))
+        .concat();
     let Some(package) = Package::written("killed_pleach_leaves_no_process", &manifest, module) else {
         return;
     };
