@@ -4,6 +4,7 @@
 
 mod error;
 mod study;
+mod values;
 
 pub(crate) use error::BurstError;
 pub(crate) use study::SimulatedStudy;
@@ -32,7 +33,7 @@ pub(crate) struct StudySpec {
     pub(crate) tiles: Option<(u32, u32)>,
     /// Coefficient of variation of task durations.
     pub(crate) variation: f64,
-    /// Tree, or dataflow: all workers share the results of equal tasks.
+    /// Tree, or dataflow and value: all workers share the results of equal tasks.
     pub(crate) reuse: ReuseScope,
 }
 
@@ -115,6 +116,14 @@ impl BurstFile {
     }
 }
 
+/// Returns the path of a burst file's study. `None` if the file does not name one.
+pub(crate) fn study_of(file: &Path) -> Option<PathBuf> {
+    let document = Document::read(file).ok()?;
+    let study = table(&document.root(), "study").ok()??;
+    let given = study.text("file", "the path of a study file is allowed").ok()??;
+    Some(study.path(given))
+}
+
 fn table<'a>(parent: &Section<'a>, key: &str) -> Result<Option<Section<'a>>, FieldError> {
     parent.section(key, &format!("a table [{key}] is allowed"))
 }
@@ -145,14 +154,18 @@ fn read_study(section: &Section<'_>) -> Result<StudySpec, FieldError> {
     let reuse = match section.text("reuse", REUSE)? {
         None | Some("dataflow") => ReuseScope::Dataflow,
         Some("tree") => ReuseScope::Tree,
+        Some("value") if run.is_none() => {
+            let needed = "needed with reuse = \"value\": the run.json of pleach run --reuse value, whose records have the equal results";
+            return section.missing("run", needed);
+        }
+        Some("value") => ReuseScope::Value,
         Some(other) => return section.not_allowed("reuse", &format!("{other:?}"), REUSE),
     };
     section.end()?;
     Ok(StudySpec { file, run: run.map(|given| section.path(given)), tiles, variation, reuse })
 }
 
-const REUSE: &str =
-    "\"tree\" or \"dataflow\" is allowed: reuse within buckets, or of equal tasks of all workers";
+const REUSE: &str = "\"tree\", \"dataflow\" or \"value\" is allowed: reuse within buckets, of equal tasks of all workers, or of equal contents";
 
 const SPEED: &str = "0.01 to 100 is allowed: seconds of work that a core does in 1 s";
 

@@ -75,6 +75,11 @@ pub(crate) fn of_command(command: &Command, registry: &Registry) -> CommandResul
     match command.operations() {
         OperationSource::Program => Ok(registry.clone()),
         OperationSource::Study(study, python) => load(&manifests_of_study(study), python, registry),
+        OperationSource::Burst(burst, python) => {
+            // The command reports an invalid file.
+            let study = crate::burst::study_of(burst);
+            load(&study.map(|study| manifests_of_study(&study)).unwrap_or_default(), python, registry)
+        }
         OperationSource::Workflow(workflow, python) => {
             load(&manifests_of_workflow(workflow), python, registry)
         }

@@ -1,6 +1,7 @@
 //! Errors of planning the study of a burst.
 
 use pleach_planner::PlanningError;
+use pleach_results::provenance::EqualResultsError;
 use pleach_study::{Defect, PrepareError};
 use std::io;
 use std::path::PathBuf;
@@ -52,4 +53,21 @@ pub(crate) enum MeasuredRunProblem {
         /// Name of the study of the burst.
         needed: String,
     },
+    /// The run has another reuse scope.
+    #[error("reuse: {found} is not allowed; reuse by value needs the run.json of pleach run --reuse value")]
+    OtherScope {
+        /// Reuse scope of the run.
+        found: String,
+    },
+    /// The run is of another sample, of other tiles, or of another version of the workflow.
+    #[error("records of {found} are not allowed; records of {needed} are needed")]
+    OtherSample {
+        /// Content of the records.
+        found: String,
+        /// Content that the study needs.
+        needed: String,
+    },
+    /// The records beside the run do not have its equal results.
+    #[error("{0}")]
+    Records(#[source] EqualResultsError),
 }

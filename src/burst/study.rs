@@ -2,10 +2,11 @@
 
 use super::StudySpec;
 use super::error::{BurstError, MeasuredRunProblem};
+use super::values::RecordedValues;
 use pleach_dispatch::cost_model::CostModel;
 use pleach_dispatch::plan::{ExecutionPlan, ReuseScope};
 use pleach_planner::{
-    BucketLimitOptions, PlanOptions, PlanRequest, PlanTile, StageTables, StrategyName, identity,
+    BucketLimitOptions, PlanOptions, PlanRequest, PlanTile, PlannedStudy, StageTables, StrategyName, identity,
 };
 use pleach_regions::{ElementType, RegionKey};
 use pleach_simulation::workload::{SharedStage, StageWorkload, Workload};
@@ -27,6 +28,8 @@ const SMALLER: u64 = 33;
 #[derive(Debug, Deserialize)]
 struct Run {
     study: String,
+    #[serde(default)]
+    reuse: Option<String>,
     workers: u32,
     execution_seconds: f64,
     operations: Vec<Operation>,
@@ -60,11 +63,35 @@ pub(crate) struct SimulatedStudy {
     pub(crate) workload: Workload,
 }
 
-/// Returns a stage of a plan as a workload to simulate.
-fn workload(tables: StageTables, output_bytes: Option<Vec<u64>>) -> StageWorkload {
-    let StageTables { levels, instances, inputs, keys, seconds, tasks } = tables;
-    let sharing = output_bytes.map(|output_bytes| SharedStage { tasks, output_bytes });
-    StageWorkload { levels, instances, inputs, keys, seconds, sharing }
+/// Returns the stages of a plan as workloads to simulate.
+fn workloads(
+    spec: &StudySpec,
+    prepared: &PreparedStudy,
+    study: &PlannedStudy,
+) -> Result<Vec<StageWorkload>, BurstError> {
+    let pixels = prepared.tiles.iter().map(|tile| tile.pixels).max().unwrap_or(0);
+    let mut recorded = match (&spec.run, spec.reuse) {
+        (Some(run), ReuseScope::Value) => Some(RecordedValues::read(run, prepared, spec.tiles.is_none())?),
+        _ => None,
+    };
+    let mut workloads = Vec::new();
+    for (tables, stage) in study.stage_tables().into_iter().zip(&prepared.study.workflow.stages) {
+        let values =
+            recorded.as_mut().map(|recorded| recorded.of_stage(study, &tables, stage)).transpose()?;
+        let StageTables { levels, instances, inputs, keys, seconds, tasks } = tables;
+        let sharing = (spec.reuse != ReuseScope::Tree).then(|| {
+            let output_bytes = output_bytes(prepared, stage, pixels);
+            SharedStage { tasks, output_bytes, values }
+        });
+        let workload = StageWorkload { levels, instances, inputs, keys, seconds, sharing };
+        if let Some(recorded) = &recorded
+            && !workload.has_consistent_values().map_err(Defect::new)?
+        {
+            return Err(recorded.other("the parameter sets of this study".to_owned()));
+        }
+        workloads.push(workload);
+    }
+    Ok(workloads)
 }
 
 impl SimulatedStudy {
@@ -80,7 +107,7 @@ impl SimulatedStudy {
     ) -> Result<Self, BurstError> {
         let mut prepared = PreparedStudy::load(&spec.file, None, registry)?;
         if let Some(run) = &spec.run {
-            prepared.costs = measured(run, &prepared)?;
+            prepared.costs = measured(run, &prepared, spec.reuse)?;
         }
         if let Some((tiles, pixels)) = spec.tiles {
             prepared.tiles = made_up(&prepared, tiles, u64::from(pixels));
@@ -94,11 +121,7 @@ impl SimulatedStudy {
         };
         let mut study = pleach_planner::plan(prepared.planning_input(), &request)?.study;
         let pixels = prepared.tiles.iter().map(|tile| tile.pixels).max().unwrap_or(0);
-        let stages = study.stage_tables().into_iter().zip(&prepared.study.workflow.stages);
-        let traces = stages.map(|(tables, stage)| {
-            workload(tables, (spec.reuse != ReuseScope::Tree).then(|| output_bytes(&prepared, stage, pixels)))
-        });
-        let traces = traces.collect();
+        let traces = workloads(spec, &prepared, &study)?;
         let plan = std::mem::take(&mut study.plan);
         let bytes = (on_the_way(&plan), pixels * BYTES_A_PIXEL);
         let workload = Workload::traced(plan, traces, bytes, spec.variation, seed).map_err(Defect::new)?;
@@ -145,13 +168,17 @@ fn on_the_way(plan: &ExecutionPlan) -> HashMap<RegionKey, u64> {
 }
 
 /// Returns the cost model of operations measured in a run of this study.
-fn measured(file: &Path, prepared: &PreparedStudy) -> Result<CostModel, BurstError> {
+fn measured(file: &Path, prepared: &PreparedStudy, reuse: ReuseScope) -> Result<CostModel, BurstError> {
     let fail = |problem| BurstError::MeasuredRun { file: file.to_owned(), problem };
     let text = std::fs::read(file).map_err(|error| fail(MeasuredRunProblem::Unreadable(error)))?;
     let run: Run = serde_json::from_slice(&text).map_err(|error| fail(MeasuredRunProblem::Form(error)))?;
     if run.study != prepared.study.name {
         let needed = prepared.study.name.clone();
         return Err(fail(MeasuredRunProblem::OtherStudy { found: run.study, needed }));
+    }
+    if reuse == ReuseScope::Value && run.reuse.as_deref() != Some("value") {
+        let found = run.reuse.map_or_else(|| "none".to_owned(), |found| format!("{found:?}"));
+        return Err(fail(MeasuredRunProblem::OtherScope { found }));
     }
     let tiles = prepared.tiles.len().max(1) as f64;
     let mut lines = Vec::new();

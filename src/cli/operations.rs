@@ -48,6 +48,8 @@ pub(crate) enum OperationSource<'a> {
     Program,
     /// The manifests of a study's workflow.
     Study(&'a Path, Option<&'a Path>),
+    /// The manifests of the workflow of a burst file's study.
+    Burst(&'a Path, Option<&'a Path>),
     /// The manifests of a workflow.
     Workflow(&'a Path, Option<&'a Path>),
     /// These manifests.
@@ -76,6 +78,11 @@ impl Command {
             Self::Workflow(
                 WorkflowCommand::Check { file, python, .. } | WorkflowCommand::Show { file, python, .. },
             ) => OperationSource::Workflow(file, python.path()),
+            Self::Simulate(args) => OperationSource::Burst(&args.burst, args.python.path()),
+            Self::Segment(args) => match &args.workflow {
+                Some(workflow) => OperationSource::Workflow(workflow, args.python.path()),
+                None => OperationSource::Program,
+            },
             Self::Manager(args) => {
                 OperationSource::Manifests(&args.operations.operations, args.operations.python.path())
             }

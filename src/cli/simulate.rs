@@ -1,5 +1,6 @@
 //! Grammar of `pleach simulate`.
 
+use super::operations::PythonArgs;
 use clap::Args;
 use std::path::PathBuf;
 
@@ -10,6 +11,8 @@ pub(crate) struct SimulateArgs {
     /// Folder for figures (SVG and PNG): cost and makespan, workers over time, timeline of each slot
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) python: PythonArgs,
     /// Seed of the random numbers [default: the file's seed]
     #[arg(long, value_name = "N")]
     pub(crate) seed: Option<u64>,

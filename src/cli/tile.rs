@@ -5,6 +5,7 @@ mod export;
 pub(crate) use export::{ApplyArgs, ExportArgs, FileArgs, ParameterArgs};
 
 use super::at_least_one;
+use super::operations::PythonArgs;
 use clap::Args;
 use pleach_pathology::tissue;
 use std::num::NonZeroU32;
@@ -17,6 +18,11 @@ pub(crate) struct SegmentArgs {
     /// File for the mask (1-bit PNG)
     #[arg(long, value_name = "MASK.png")]
     pub(crate) out: PathBuf,
+    /// Workflow file whose stage writes a mask, or the name of a built-in workflow [default: nuclei]
+    #[arg(long, value_name = "FILE|NAME")]
+    pub(crate) workflow: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) python: PythonArgs,
     /// New folder for a region template with all regions that the tasks write (see pleach region)
     #[arg(long, value_name = "DIR")]
     pub(crate) regions: Option<PathBuf>,

@@ -1,6 +1,8 @@
-//! `pleach segment`: executes one run of the reference application on one tile, task after task on the calling thread.
+//! `pleach segment`: executes one run of the reference application, or of a workflow with a mask, on one tile, task after task
+//! on the calling thread.
 
 pub(super) mod apply;
+mod chosen;
 pub(super) mod export;
 mod written;
 
@@ -15,8 +17,8 @@ use pleach_pathology::kernels::components::Components;
 use pleach_regions::{DataRegion, ElementType, RegionTemplate, SpatialBounds};
 use pleach_results::folder::publish;
 use pleach_results::template;
-use pleach_study::single_run::{self, SingleRun, TaskOutput};
-use pleach_study::{applied, builtin, slides};
+use pleach_study::single_run::{SingleRun, TaskOutput};
+use pleach_study::{applied, slides};
 use pleach_workflow::{Registry, Task, Value, Workflow};
 use serde_json::{Map, json};
 use std::path::Path;
@@ -27,22 +29,15 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 pub(super) fn execute(args: &SegmentArgs, registry: &Registry) -> CommandResult {
     let features = args.features.as_deref();
     let features = features.map(|file| features_format(file).map(|format| (file, format))).transpose()?;
-    let name = if features.is_some() { FEATURES } else { builtin::BUILT_IN[0] };
-    let workflow = match builtin::workflow(name, registry) {
-        Some(workflow) => workflow.map_err(CommandError::defect)?,
-        None => return Err(CommandError::Internal("the reference application is missing".to_owned())),
-    };
-    let off = if args.normalize { Vec::new() } else { vec!["normalize".to_owned()] };
-    let workflow = workflow.without(&off);
+    let workflow = chosen::workflow(args, registry)?;
+    let (last, mask) = chosen::mask_of(args, &workflow)?;
+    let nuclei = chosen::nuclei_of(args, &workflow)?;
     let mut values: Vec<Value> = workflow.parameters.iter().map(|parameter| parameter.default).collect();
     applied::set_values(&mut values, &args.set, &workflow, registry)?;
     check_out(args)?;
     args.regions.as_deref().map_or(Ok(()), template::check)?;
     let image = read(&args.tile)?;
 
-    let no_mask = || CommandError::Internal("the reference application has no mask".to_owned());
-    let reference = workflow.reference.as_ref().ok_or_else(no_mask)?;
-    let mask = single_run::of_stage(&workflow, reference.stage, reference.output);
     let replay = SingleRun {
         workflow: &workflow,
         registry,
@@ -51,15 +46,14 @@ pub(super) fn execute(args: &SegmentArgs, registry: &Registry) -> CommandResult 
         stain: None,
         reference: None,
     };
-    let kept = if args.regions.is_some() { written(&workflow) } else { Vec::new() };
-    let nuclei = features.as_ref().and_then(|_| nuclei_of(&workflow));
+    let kept = if args.regions.is_some() { written(&workflow, last) } else { Vec::new() };
     let wanted: Vec<TaskOutput> =
         std::iter::once(mask).chain(kept.iter().map(|(_, place)| *place)).chain(nuclei).collect();
     let mut timings = Map::new();
     let timed = |task: &Task, time: Duration| {
         timings.insert(task.operation.clone(), json!(time.as_secs_f64()));
     };
-    let regions = replay.run(&wanted, timed).map_err(CommandError::defect)?;
+    let regions = replay.run(&wanted, timed).map_err(|error| chosen::failure(args, &error))?;
     if let Some(folder) = &args.regions {
         let names = std::iter::once("tile").chain(kept.iter().map(|(name, _)| name.as_str()));
         let all = std::iter::once(&replay.tile).chain(&regions[1..=kept.len()]).cloned();
@@ -95,9 +89,6 @@ pub(super) fn execute(args: &SegmentArgs, registry: &Registry) -> CommandResult 
     Ok(())
 }
 
-/// The built-in workflow that measures nuclei.
-const FEATURES: &str = "nuclei-features";
-
 /// Returns the format of a file for features, before any task runs.
 fn features_format(file: &Path) -> CommandResult<Format> {
     match Format::of(file) {
@@ -107,15 +98,6 @@ fn features_format(file: &Path) -> CommandResult<Format> {
             file.display()
         ))),
     }
-}
-
-/// Returns the region of the nuclei with their features.
-fn nuclei_of(workflow: &Workflow) -> Option<TaskOutput> {
-    workflow.stages.iter().enumerate().find_map(|(stage, declared)| {
-        let output =
-            declared.outputs.iter().position(|output| output.region.element == ElementType::Objects)?;
-        Some(single_run::of_stage(workflow, stage, output))
-    })
 }
 
 /// Reads the tile. Rejects slides.
@@ -134,9 +116,8 @@ pub(super) fn read(tile: &Path) -> CommandResult<DataRegion> {
     }
 }
 
-/// Returns the names and locations of all task outputs up to the stage of the mask. Comparison stages come later.
-fn written(workflow: &Workflow) -> Vec<(String, TaskOutput)> {
-    let last = workflow.reference.as_ref().map_or(0, |reference| reference.stage);
+/// Returns the names and locations of all task outputs up to the last stage, that of the mask. Comparison stages come later.
+fn written(workflow: &Workflow, last: usize) -> Vec<(String, TaskOutput)> {
     let mut all = Vec::new();
     for (stage, declared) in workflow.stages.iter().enumerate().take(last + 1) {
         for (task, writer) in declared.tasks.iter().enumerate() {

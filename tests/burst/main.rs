@@ -189,18 +189,26 @@ fn measured_costs_of_a_run_replace_declared_costs() {
         ),
         ("nodes = 8\ncores = 2", "nodes = 1\ncores = 1"),
     ];
-    for reuse in ["tree", "dataflow"] {
+    for reuse in ["tree", "dataflow", "value"] {
         let options = ["--reuse", reuse, "--workers", "1", "--quiet", "--overwrite"];
         pleach(copied.folder(), &[&["run", "study.toml"], &options[..]].concat()).done();
         let run = fs::read_to_string(copied.folder().join("nuclei-moat/run.json")).expect("a run");
-        let took = number(&serde_json::from_str(&run).expect("JSON"), "execution_seconds");
+        let run: Value = serde_json::from_str(&run).expect("JSON");
+        let took = number(&run, "execution_seconds");
         let scope = ("reuse = \"tree\"", &*format!("reuse = \"{reuse}\""));
         copied.edit("burst.toml", &[&one[..], &[scope]].concat());
         let document = copied.simulate("burst.toml", &[]);
-        let base = number(policy(&document, "base-alone"), "makespan_seconds");
+        let alone = policy(&document, "base-alone");
+        let base = number(alone, "makespan_seconds");
+        if reuse != "tree" {
+            // One slot executes the distinct tasks one after the other, in the run and in the simulation.
+            assert_eq!(alone["executed_tasks"], run["tasks_executed"], "{reuse}");
+            assert!((number(alone, "bound_seconds") / base - 1.0).abs() < 0.01, "{reuse}: {alone}");
+        }
         // A replan may share slightly more or less.
         assert!((base / took - 1.0).abs() < 0.1, "{reuse}: {base} {took}");
     }
+    refuse_other_values(&copied);
     // Measurements of another study are refused.
     let other = fs::read_to_string(copied.folder().join("study.toml")).expect("a study");
     fs::write(copied.folder().join("study.toml"), other.replace("\"nuclei-moat\"", "\"other\""))
@@ -209,6 +217,30 @@ fn measured_costs_of_a_run_replace_declared_costs() {
     assert_eq!(answer.code, 2);
     let expected = "run.json: study: \"nuclei-moat\" is not allowed; the run of \"other\" is needed";
     assert!(answer.stderr.contains(expected), "{answer:?}");
+}
+
+/// Records of a run by value are refused for another sample, and beside measurements of another scope.
+fn refuse_other_values(copied: &Copied) {
+    let study = fs::read_to_string(copied.folder().join("study.toml")).expect("a study");
+    let refused = |expected: &str| {
+        let answer = pleach(copied.folder(), &["simulate", "burst.toml"]);
+        assert_eq!((answer.code, answer.stdout.as_str()), (2, ""), "{answer:?}");
+        assert!(answer.stderr.contains(expected), "{}\nwanted: {expected}", answer.stderr);
+    };
+    let write = |name: &str, text: &str| fs::write(copied.folder().join(name), text).expect("a file");
+    write("study.toml", &study.replace("trajectories = 8", "trajectories = 9"));
+    refused(
+        "run.json: records of 128 evaluations on 1 tiles are not allowed; records of 144 evaluations on 1",
+    );
+    write("study.toml", &study.replace("seed = 500", "seed = 501"));
+    refused("run.json: records of another plan are not allowed; records of the parameter sets of this study");
+    write("study.toml", &study);
+    let run = fs::read_to_string(copied.folder().join("nuclei-moat/run.json")).expect("a run");
+    write("nuclei-moat/run.json", &run.replace("\"reuse\": \"value\"", "\"reuse\": \"dataflow\""));
+    refused("run.json: reuse: \"dataflow\" is not allowed; reuse by value needs the run.json of pleach run");
+    write("nuclei-moat/run.json", &run);
+    fs::remove_file(copied.folder().join("nuclei-moat/provenance.bin")).expect("records");
+    refused("nuclei-moat: has no provenance.bin; ");
 }
 
 #[test]

@@ -67,8 +67,10 @@ fn missing_and_unknown_values_are_refused() {
         "policy 1.kind: \"guess\" is not allowed; \"fixed\", \"deadline\", \"budget\", \"queue-length\" and";
     refused(&[("kind = \"fixed\"", "kind = \"guess\"")], kinds);
     refused(&[("kind = \"fixed\"\n", "")], "policy 1.kind: missing; \"fixed\", \"deadline\"");
-    let reuse = "study.reuse: \"value\" is not allowed; \"tree\" or \"dataflow\" is allowed";
-    refused(&[("reuse = \"tree\"", "reuse = \"value\"")], reuse);
+    let reuse = "study.reuse: \"values\" is not allowed; \"tree\", \"dataflow\" or \"value\" is allowed";
+    refused(&[("reuse = \"tree\"", "reuse = \"values\"")], reuse);
+    let run = "study.run: missing; needed with reuse = \"value\": the run.json of pleach run --reuse value";
+    refused(&[("reuse = \"tree\"", "reuse = \"value\"")], run);
     let study = "study.file: \"none.toml\" is not allowed; file not found; the path of a study file";
     refused(&[("\"study.toml\"", "\"none.toml\"")], study);
     refused(&[("tile_pixels = 1073741824\n", "")], "study.tile_pixels: missing; needed if tiles is set");

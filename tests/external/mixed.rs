@@ -1,5 +1,7 @@
 //! A workflow with operations in Rust, in Python and in C: `examples/mixed`, task t4 of the nuclei application in two parts.
+//! `pleach run`, `segment` and `simulate` know its operations.
 
+use crate::pleach::pleach;
 use crate::runs::{responses, run};
 use crate::study::Study;
 use crate::{copy, environment};
@@ -36,4 +38,27 @@ fn operations_in_three_languages_give_the_responses_of_the_application() {
             assert!(operation["runs"].as_u64() > Some(10), "{operation}");
         }
     }
+    segment_and_simulate(&study, python.to_str().expect("UTF-8"));
+}
+
+/// A single tile and a simulated study use the operations of the manifest.
+fn segment_and_simulate(study: &Study, python: &str) {
+    let tile =
+        fs::read_dir(study.path("tiles")).expect("tiles").next().expect("a tile").expect("a tile").path();
+    let tile = tile.to_str().expect("UTF-8");
+    let segment = |out: &str, options: &[&str]| {
+        pleach(study.folder(), &[&["segment", tile, "--out", out], options].concat()).done();
+        fs::read(study.path(out)).expect("a mask")
+    };
+    let workflow = ["--workflow", "mixed/workflow.json", "--python", python];
+    assert_eq!(segment("own.png", &workflow), segment("built-in.png", &[]));
+    let answer = pleach(study.folder(), &["segment", tile, "--out", "none.png", "--workflow", "noop"]);
+    assert_eq!(answer.code, 2, "{answer:?}");
+    assert!(answer.stderr.starts_with("error: --workflow noop: "), "{answer:?}");
+    let burst = "study = { file = \"study.toml\" }\nbase = { nodes = 2, cores = 1 }\n\
+        pool = [{ name = \"p\", cores = 1, price_per_hour = 1, startup_seconds = 1, max = 1 }]\n\
+        policy = [{ kind = \"fixed\" }]\n";
+    study.write("burst.toml", burst);
+    let simulated = pleach(study.folder(), &["simulate", "burst.toml", "--python", python]).done();
+    assert!(simulated.contains("base-alone"), "{simulated}");
 }

@@ -52,6 +52,26 @@ pub enum ExternalError {
         /// Names of the distributions.
         distributions: Vec<String>,
     },
+    /// Required distributions have versions that the manifest does not allow.
+    #[error(
+        "{}: {} installed; {} required by {}; install with {} -m pip install {}",
+        interpreter.display(),
+        found.join(", "),
+        needed.join(", "),
+        manifest.display(),
+        interpreter.display(),
+        needed.iter().map(|needed| format!("'{needed}'")).collect::<Vec<_>>().join(" ")
+    )]
+    Versions {
+        /// The interpreter.
+        interpreter: PathBuf,
+        /// The manifest.
+        manifest: PathBuf,
+        /// Names and versions of the installed distributions.
+        found: Vec<String>,
+        /// The requirements.
+        needed: Vec<String>,
+    },
     /// An installed distribution has no manifest.
     #[error("{}: distribution {distribution}: {mistake}", interpreter.display())]
     Distribution {

@@ -7,12 +7,14 @@ mod code_files;
 mod command;
 mod file_format;
 mod memory_text;
+mod requirement;
 mod written;
 
 pub use code_files::CodeFiles;
 pub use command::CommandTemplate;
 pub(crate) use command::Piece;
 pub use file_format::FileFormat;
+pub use requirement::Requirement;
 
 use crate::intern::interned;
 use crate::process::MAX_DESCRIPTORS;
@@ -49,8 +51,8 @@ pub struct Manifest {
     pub folder: PathBuf,
     /// Installed distribution that has the manifest and the modules. `None` for a manifest beside its modules.
     pub distribution: Option<String>,
-    /// Distributions that the modules import.
-    pub requires: Vec<String>,
+    /// Distributions that the modules import, with the allowed versions.
+    pub requires: Vec<Requirement>,
     /// Environment of the operations. `None` for the environment of the command.
     pub python: Option<PathBuf>,
     /// The operations, in the order of the file.
@@ -200,7 +202,7 @@ impl Manifest {
             file: file.to_owned(),
             folder,
             distribution: None,
-            requires: written.package.requires,
+            requires: requirement::read(&reader, &written.package.requires)?,
             python,
             operations,
         })
@@ -438,11 +440,8 @@ impl Reader<'_> {
                 Ok(json) if is_json(value) => constants.insert(name.clone(), json),
                 _ => {
                     let field = format!("{at}.constants.{name}");
-                    return self.fail(
-                        &field,
-                        value,
-                        "numbers, texts, booleans and lists of them are allowed",
-                    );
+                    let allowed = "numbers, texts, booleans and lists of them are allowed";
+                    return self.fail(&field, value, allowed);
                 }
             };
         }

@@ -5,6 +5,7 @@
 
 mod group;
 mod link;
+mod mark;
 mod output_stream;
 mod output_tail;
 mod watcher;

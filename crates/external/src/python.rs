@@ -59,8 +59,10 @@ pub(crate) fn load(
         Some(distribution) => (std::slice::from_ref(distribution), &[][..]),
         None => (&[][..], &modules[..]),
     };
-    let requires: Vec<String> = own.iter().chain(&manifest.requires).cloned().collect();
+    let required = manifest.requires.iter().map(|required| &required.distribution);
+    let requires: Vec<String> = own.iter().chain(required).cloned().collect();
     let description = environment.describe(&manifest.folder, &requires, modules)?;
+    check_versions(manifest, environment, &description)?;
     for function in functions.iter().filter(|_| manifest.distribution.is_none()) {
         if let Some(module) = function.modules().find(|module| files_of(&description, module).is_none()) {
             return Err(ExternalError::NoModule {
@@ -104,6 +106,28 @@ pub(crate) fn load(
         }
     }
     Ok(operations)
+}
+
+/// Checks the versions of the required distributions.
+fn check_versions(
+    manifest: &Manifest,
+    environment: &Environment,
+    description: &Description,
+) -> Result<(), ExternalError> {
+    let mut found = Vec::new();
+    let mut needed = Vec::new();
+    for requirement in &manifest.requires {
+        let mut installed = description.distributions.iter().filter(|of| requirement.is_of(&of.name));
+        if let Some(installed) = installed.find(|of| !requirement.allows(&of.version)) {
+            found.push(format!("{} {}", installed.name, installed.version));
+            needed.push(requirement.to_string());
+        }
+    }
+    if found.is_empty() {
+        return Ok(());
+    }
+    let (manifest, interpreter) = (manifest.file.clone(), environment.interpreter.clone());
+    Err(ExternalError::Versions { interpreter, manifest, found, needed })
 }
 
 fn function(declaration: &Declaration) -> Option<Function<'_>> {

@@ -11,6 +11,7 @@
 mod answer;
 mod blocks;
 mod bytes;
+mod equal_results;
 mod events;
 mod explain;
 mod plan_table;
@@ -20,6 +21,7 @@ mod summary;
 mod writer;
 
 pub use answer::{ExplainedRun, Explanation, RecordedTask, RepeatedExecution, TaskSummary, WorkerSummary};
+pub use equal_results::{EqualResults, EqualResultsError};
 pub use explain::{ExplainError, RunSelection, explain_folder};
 pub use plan_table::{KnownSource, PlanTable};
 pub use writer::{RecordError, Recorder, RecordingObserver};

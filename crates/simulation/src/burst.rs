@@ -15,7 +15,7 @@ mod policy;
 
 use crate::cluster::{Aborted, Cluster, SiteLink};
 use crate::scenario::{NetworkModel, NodeSpec, Scenario};
-use crate::workload::{SyntheticWorkload, Workload};
+use crate::workload::{MakespanBound, SyntheticWorkload, Workload};
 use cloud::Cloud;
 pub use outcome::{Outcome, Timeline, WorkerInterval};
 use pleach_dispatch::PlanId;
@@ -141,6 +141,7 @@ pub fn run(burst: &Burst, policy: &Policy, workload: Workload, record: bool) -> 
     let shared = Shared {
         alone_and_unique_seconds: workload.total_and_unique_seconds(),
         instances: workload.plan.instances.len() as u64,
+        bound: workload.makespan_bound(),
     };
     let mut cluster = Cluster::with_workloads(schedule, vec![workload], false, false);
     cluster = cluster.replanning_after(REPLAN_AFTER_SECONDS);
@@ -173,6 +174,7 @@ pub fn run(burst: &Burst, policy: &Policy, workload: Workload, record: bool) -> 
 struct Shared {
     alone_and_unique_seconds: Option<(f64, f64)>,
     instances: u64,
+    bound: Option<MakespanBound>,
 }
 
 impl CloudPool {

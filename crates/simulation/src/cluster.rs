@@ -137,6 +137,8 @@ pub struct ClusterStats {
     pub transfers: u64,
     /// Tasks executed again, because a transfer takes longer.
     pub recomputed_tasks: u64,
+    /// Tasks that workers began.
+    pub tasks: u64,
     /// Number of replans.
     pub replans: u64,
     /// Instances that replans moved to another bucket.

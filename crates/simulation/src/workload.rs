@@ -18,7 +18,7 @@ use pleach_reuse::{
 };
 use pleach_workflow::{InputOrigin, RegionDecl, Stage, StageInput, StageOutput, Task, TaskInput};
 use recorded::RecordedWorkload;
-pub use recorded::{SharedStage, StageWorkload};
+pub use recorded::{MakespanBound, SharedStage, StageWorkload};
 use serde::{Deserialize, Serialize};
 use std::num::NonZeroUsize;
 use std::sync::Arc;
@@ -351,6 +351,12 @@ impl Workload {
     #[must_use]
     pub fn total_and_unique_seconds(&self) -> Option<(f64, f64)> {
         self.traced.as_ref().map(RecordedWorkload::alone_and_unique_seconds)
+    }
+
+    /// Returns a lower bound of the makespan. `None` unless workers share task results.
+    #[must_use]
+    pub fn makespan_bound(&self) -> Option<MakespanBound> {
+        self.traced.as_ref().and_then(RecordedWorkload::bound)
     }
 
     /// Returns an empty schedule of each stage, for workers that share task results. Empty for others.

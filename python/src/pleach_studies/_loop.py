@@ -173,12 +173,12 @@ class Loop:
     def _tell_rows(self, rows: Floats, responses: Floats) -> None:
         # Stored responses may be of several rounds: each round that they complete begins the next one.
         before = (self._x, self._y, set(self._open), deque(self._fresh), deque(self._asked), self._rounds, list(self.widths))
-        left = list(range(len(rows)))
+        left: list[int] = list(range(len(rows)))
         while left:
             known: dict[bytes, deque[int]] = {}
             for place in sorted(self._open):
                 known.setdefault(_key(self._x[place]), deque()).append(place)
-            found = [(place, known[key].popleft()) for place in left if known.get(key := _key(rows[place]))]
+            found: list[tuple[int, int]] = [(place, known[key].popleft()) for place in left if known.get(key := _key(rows[place]))]
             if not found:
                 self._x, self._y, self._open, self._fresh, self._asked, self._rounds, self.widths = before
                 row = left[0]

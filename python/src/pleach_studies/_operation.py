@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -25,7 +25,7 @@ class Declaration:
     inputs: Ports
     outputs: Ports
     arguments: Mapping[str, object]
-    settings: Mapping[str, object] = field(default_factory=dict)
+    settings: Mapping[str, object] = field(default_factory=dict[str, object])
 
     @property
     def name(self) -> str:
@@ -78,7 +78,9 @@ def _check(declaration: Declaration) -> None:
             raise ValueError(f"{name}: *{parameter.name} is not allowed; inputs and arguments by name are allowed")
         (keywords if parameter.kind == parameter.KEYWORD_ONLY else positional).append(parameter)
     constants = declaration.settings.get("constants", {})
-    given = set(declaration.arguments) | set(constants if isinstance(constants, Mapping) else {})
+    given = set(declaration.arguments)
+    if isinstance(constants, Mapping):
+        given.update(cast("Mapping[str, object]", constants))
     if declaration.settings.get("determinism") == "seeded":
         given.add("seed")
     # The result of a setup comes first, and arguments need not be keyword-only.
@@ -97,13 +99,13 @@ def _check(declaration: Declaration) -> None:
 
 def argument(name: str, values: object) -> dict[str, object]:
     """Returns an argument's entry in a manifest."""
-    numbers = values if isinstance(values, Sequence) and not isinstance(values, str) else ()
-    is_number = all(isinstance(number, int | float) and not isinstance(number, bool) for number in numbers)
-    if isinstance(values, tuple) and len(values) == 2 and is_number:
-        kind = "integer" if all(isinstance(number, int) for number in values) else "real"
-        return {"name": name, "type": kind, "low": values[0], "high": values[1]}
-    if isinstance(values, list) and values and all(isinstance(number, int) for number in values) and is_number:
-        return {"name": name, "type": "integer", "values": values}
-    if isinstance(values, list) and values and all(isinstance(text, str) for text in values):
-        return {"name": name, "choices": {str(number): text for number, text in enumerate(values, 1)}}
+    listed = list(cast("list[object] | tuple[object, ...]", values)) if isinstance(values, list | tuple) else []
+    is_number = all(isinstance(number, int | float) and not isinstance(number, bool) for number in listed)
+    is_whole = is_number and all(isinstance(number, int) for number in listed)
+    if isinstance(values, tuple) and len(listed) == 2 and is_number:
+        return {"name": name, "type": "integer" if is_whole else "real", "low": listed[0], "high": listed[1]}
+    if isinstance(values, list) and listed and is_whole:
+        return {"name": name, "type": "integer", "values": listed}
+    if isinstance(values, list) and listed and all(isinstance(text, str) for text in listed):
+        return {"name": name, "choices": {str(number): text for number, text in enumerate(listed, 1)}}
     raise ValueError(f"argument {name}: {values!r}; (low, high), a list of integers or a list of texts is allowed")

@@ -74,7 +74,9 @@ class Parameter:
     group: str | None = None
 
     def __post_init__(self) -> None:
-        if not isinstance(self.name, str) or not self.name.strip() or any(c in self.name for c in "\r\n"):
+        # Callers without a type checker may pass anything.
+        is_text = isinstance(self.name, str)  # pyright: ignore[reportUnnecessaryIsInstance]
+        if not is_text or not self.name.strip() or any(c in self.name for c in "\r\n"):
             raise ValueError(f"the name {self.name!r} is not allowed; one line of text is allowed")
         if self.range is not None:
             object.__setattr__(self, "range", tuple(self.range))
@@ -115,26 +117,6 @@ class Parameter:
         fields = ("range", "step", "values", "fixed", "distribution", "mean", "std", "mode", "default", "type", "group")
         entries = {field: getattr(self, field) for field in fields}
         return _toml.section(f"[parameters.{_toml.key(self.name)}]", entries)
-
-    @property
-    def _is_salib(self) -> bool:
-        return all(x is None for x in (self.step, self.values, self.default)) and self.type != "integer"
-
-    def _bounds(self) -> list[float]:
-        if self.values is not None:
-            return [min(self.values), max(self.values)]
-        if self.distribution in ("normal", "log-normal"):
-            assert self.mean is not None and self.std is not None
-            return [self.mean, self.std]
-        assert self.range is not None
-        low, high = self.range
-        if self.distribution == "truncated-normal":
-            assert self.mean is not None and self.std is not None
-            return [low, high, self.mean, self.std]
-        if self.distribution == "triangular":
-            assert self.mode is not None
-            return [low, high, (self.mode - low) / (high - low)]
-        return [low, high]
 
 
 class Problem:
@@ -181,7 +163,7 @@ class Problem:
         bounds = _entries(problem, "bounds", count)
         groups = _entries(problem, "groups", count) if problem.get("groups") is not None else None
         dists = _entries(problem, "dists", count) if problem.get("dists") is not None else None
-        parameters = []
+        parameters: list[Parameter] = []
         kept: list[list[float]] = []
         for place, name in enumerate(names):
             dist = "unif" if dists is None else str(dists[place])
@@ -227,7 +209,7 @@ class Problem:
         """
         if self._salib is not None:
             return copy.deepcopy(self._salib)
-        bounds = [parameter._bounds() for parameter in self.parameters]
+        bounds = [_bounds(parameter) for parameter in self.parameters]
         found: dict[str, Any] = {"num_vars": len(self), "names": list(self.names), "bounds": bounds}
         if any(parameter.group is not None for parameter in self.parameters):
             found["groups"] = [parameter.group or parameter.name for parameter in self.parameters]
@@ -260,7 +242,7 @@ class Problem:
 
         The file is ``problem.json`` in SALib's format, or ``problem.toml`` if SALib cannot express the problem.
         """
-        if all(parameter._is_salib for parameter in self.parameters):
+        if all(_is_salib(parameter) for parameter in self.parameters):
             path = folder / "problem.json"
             content = json.dumps(self.to_salib(), allow_nan=False)
         else:
@@ -343,3 +325,24 @@ def _of_workflow(entry: Mapping[str, Any]) -> Parameter:
     if shape["shape"] != "uniform":
         given["distribution"] = shape["shape"].replace("_", "-")
     return Parameter(entry["name"], **given)
+
+
+def _is_salib(parameter: Parameter) -> bool:
+    return all(x is None for x in (parameter.step, parameter.values, parameter.default)) and parameter.type != "integer"
+
+
+def _bounds(parameter: Parameter) -> list[float]:
+    if parameter.values is not None:
+        return [min(parameter.values), max(parameter.values)]
+    if parameter.distribution in ("normal", "log-normal"):
+        assert parameter.mean is not None and parameter.std is not None
+        return [parameter.mean, parameter.std]
+    assert parameter.range is not None
+    low, high = parameter.range
+    if parameter.distribution == "truncated-normal":
+        assert parameter.mean is not None and parameter.std is not None
+        return [low, high, parameter.mean, parameter.std]
+    if parameter.distribution == "triangular":
+        assert parameter.mode is not None
+        return [low, high, (parameter.mode - low) / (high - low)]
+    return [low, high]

@@ -148,7 +148,7 @@ class Results:
     def _rule(self, metric: str, found: dict[str, Floats], place: dict[int, int]) -> str:
         if any(entry["response"] == metric and entry["left_out"] for entry in self.run.get("both_empty") or ()):
             raise ValueError(f"{metric}: the study leaves out runs with two empty masks; set tiles to include them")
-        known = [
+        known: list[tuple[int, float]] = [
             (place[entry["evaluation"]], entry["value"])
             for extreme in self.run.get("extremes") or ()
             for entry in extreme["evaluations"]
@@ -156,7 +156,7 @@ class Results:
         ]
         rules = ("sum", "mean") if metric in _SUMS else ("mean", "sum")
         for rule in rules:
-            if all(np.isclose(found[rule][at], value, rtol=1e-9, atol=1e-12) for at, value in known):
+            if all(abs(float(found[rule][at]) - value) <= 1e-12 + 1e-9 * abs(value) for at, value in known):
                 return rule
         raise ValueError(f"{metric}: run.json has other values than responses.csv; set tiles")
 

@@ -86,7 +86,8 @@ class Submission:
         self._connection = Connection(url, ca, token, certs, timeout)
 
     @classmethod
-    def _of(cls, id: str, connection: Connection) -> Submission:
+    def on(cls, connection: Connection, id: str) -> Submission:
+        """Returns a study of a connected manager."""
         found = cls.__new__(cls)
         found.id, found._connection = id, connection
         return found
@@ -156,7 +157,7 @@ class Submission:
 def submit(study: Path, connection: Connection, options: Sequence[str]) -> Submission:
     """Submits a study file and sends the input files that the manager lacks."""
     document = json.loads(connection.call("submit", study, "--json", *options))
-    return Submission._of(str(document["id"]), connection)
+    return Submission.on(connection, str(document["id"]))
 
 
 def _words(id: str, status: dict[str, Any]) -> str:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 
@@ -29,7 +30,7 @@ def value(item: object) -> str:
     Raises :class:`TypeError` for any other type and :class:`ValueError` for a number that is not finite.
     """
     if isinstance(item, np.generic | np.ndarray):
-        item = item.tolist()
+        item = cast("object", item.tolist())
     if isinstance(item, bool):
         return "true" if item else "false"
     if isinstance(item, int):
@@ -41,10 +42,11 @@ def value(item: object) -> str:
     if isinstance(item, str | Path):
         return text(str(item))
     if isinstance(item, Mapping):
-        pairs = ", ".join(f"{key(str(name))} = {value(entry)}" for name, entry in item.items() if entry is not None)
+        entries = cast("Mapping[object, object]", item).items()
+        pairs = ", ".join(f"{key(str(name))} = {value(entry)}" for name, entry in entries if entry is not None)
         return f"{{ {pairs} }}" if pairs else "{}"
     if isinstance(item, list | tuple | range):
-        return f"[{', '.join(value(entry) for entry in item)}]"
+        return f"[{', '.join(value(entry) for entry in cast('Iterable[object]', item))}]"
     raise TypeError(f"a value of type {type(item).__name__} cannot be written to a study file")
 
 

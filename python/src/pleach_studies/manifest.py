@@ -20,7 +20,7 @@ from ._operation import DECLARATION, Declaration, Ports, argument
 
 def declarations(modules: Iterable[ModuleType]) -> list[Declaration]:
     """Returns the declared operations of modules, in the order of their definitions."""
-    found = []
+    found: list[Declaration] = []
     for module in modules:
         for item in vars(module).values():
             declaration = getattr(item, DECLARATION, None)
@@ -92,7 +92,7 @@ def _ports(ports: Ports) -> list[dict[str, object]]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command. Returns its exit status."""
-    parser = argparse.ArgumentParser(prog="python -m pleach_studies.manifest", description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(prog="python -m pleach_studies.manifest", description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("module", nargs="+", help="module in the working folder, without .py")
     parser.add_argument("--out", type=Path, help="file to write [default: standard output]")
     given = parser.parse_args(arguments)

@@ -1,8 +1,10 @@
 //! A program with its children: its output, its memory, and its end.
 //!
 //! The program is in a process group of its own, which is killed as a whole: by this process, or by the group's
-//! [watcher](super::watcher) if this process is killed. A child that leaves the group survives.
+//! [watcher](super::watcher) if this process is killed. A child that leaves the group ends as well, unless it also has an
+//! environment of its own (`mark.rs`).
 
+use super::mark::{Mark, VARIABLE};
 use super::output_tail::OutputTail;
 use super::watcher::Watcher;
 use crate::failure::Failure;
@@ -25,6 +27,7 @@ const MEASUREMENT_RATIO: u32 = 20;
 pub(crate) struct ProcessGroup {
     child: Child,
     watcher: Watcher,
+    mark: Mark,
     /// Readable once the program has ended.
     end: OwnedFd,
     /// Status of the reaped program.
@@ -42,12 +45,14 @@ impl ProcessGroup {
         command.current_dir(folder.path()).env("TMPDIR", folder.path());
         command.stdin(stdin).stdout(Stdio::from(writer.try_clone()?)).stderr(Stdio::from(writer));
         // First, so that the program is watched from its start. A watcher without pleach ends.
-        let mut watcher = Watcher::start()?;
+        let mark = Mark::unique();
+        let mut watcher = Watcher::start(&mark)?;
+        command.env(VARIABLE, mark.to_string());
         let started = command.process_group(watcher.group().as_raw_pid()).spawn().and_then(with_end);
         // Closes this process's copies of the child's ends: their end is how both sides notice the other's death.
         drop(command);
         match started {
-            Ok((child, end)) => Ok(Self { child, watcher, end, status: None, output, folder }),
+            Ok((child, end)) => Ok(Self { child, watcher, mark, end, status: None, output, folder }),
             // A child without a descriptor is in the group, too.
             Err(error) => {
                 let _ = kill_process_group(watcher.group(), Signal::KILL);
@@ -132,6 +137,7 @@ impl ProcessGroup {
     /// Kills the group, and waits for the end of the program. Returns its status.
     pub(crate) fn kill(&mut self) -> Option<ExitStatus> {
         if self.status.is_none() {
+            self.mark.kill_all();
             // The watcher is reaped last: until then no other group has the number.
             let _ = kill_process_group(self.watcher.group(), Signal::KILL);
             self.status = self.child.wait().ok();
@@ -206,6 +212,27 @@ mod tests {
         let deadline = Instant::now() + Duration::from_secs(10);
         while group.bytes() <= group.program_bytes().unwrap_or(u64::MAX) {
             assert!(Instant::now() < deadline, "{} bytes", group.bytes());
+            std::thread::yield_now();
+        }
+    }
+
+    #[test]
+    fn child_in_a_session_of_its_own_ends_with_the_group() {
+        let mut group = started("setsid sh -c 'echo $$ >number; exec sleep 1000' & sleep 1000");
+        let deadline = Instant::now() + Duration::from_secs(20);
+        let number = loop {
+            assert!(Instant::now() < deadline, "no child");
+            let text = std::fs::read_to_string(group.folder().join("number")).unwrap_or_default();
+            match text.trim_end().parse::<u32>() {
+                Ok(number) if text.ends_with('\n') => break number,
+                _ => std::thread::yield_now(),
+            }
+        };
+        assert_ne!(group_of(number), Some(group.watcher.group().as_raw_pid()));
+        group.kill();
+        let is_running = || resident_bytes(number).is_some();
+        while is_running() {
+            assert!(Instant::now() < deadline, "process {number} runs");
             std::thread::yield_now();
         }
     }

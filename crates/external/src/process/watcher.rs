@@ -2,15 +2,26 @@
 //!
 //! A watcher is a shell that leads the group and waits for the end of a pipe. Only pleach has the other end, so the kernel
 //! closes it when pleach ends, however it ends. `PR_SET_PDEATHSIG` reaches one process only, a watcher the whole group. The
-//! watcher is in the group from its start to its end, so no other group has the number meanwhile.
+//! watcher is in the group from its start to its end, so no other group has the number meanwhile. Children that have left the
+//! group are found by their [mark](super::mark).
 
+use super::mark::{Mark, VARIABLE, WALKS};
 use rustix::process::Pid;
 use std::io::{self, PipeWriter};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 
-/// Commands of the shell itself, so that it starts no process. Signals to the group that a function sends do not end it.
-const SCRIPT: &str = "trap '' HUP INT TERM; read -r _; kill -9 0";
+/// Kills the marked processes, then the group with the shell. The first argument is the variable with its value, the second the maximum of
+/// walks. Signals to the group that a function sends do not end the shell. Without `grep`, only the group ends.
+const SCRIPT: &str = r#"trap '' HUP INT TERM
+read -r _
+while [ "$2" -gt 0 ]; do
+  set -- "$1" $(($2 - 1))
+  found=$(grep -ls "$1" /proc/[0-9]*/environ 2>&-)
+  [ "$found" ] || break
+  for file in $found; do file=${file#/proc/}; kill -9 "${file%/*}" 2>&-; done
+done
+kill -9 0"#;
 
 /// Leader of a process group.
 #[derive(Debug)]
@@ -22,14 +33,15 @@ pub(super) struct Watcher {
 }
 
 impl Watcher {
-    /// Starts a watcher with a group of its own.
+    /// Starts a watcher with a group of its own, whose processes will have a mark.
     ///
     /// # Errors
     /// Returns the system's error, such as that of a missing shell.
-    pub(super) fn start() -> io::Result<Self> {
+    pub(super) fn start(mark: &Mark) -> io::Result<Self> {
         let (reader, open) = io::pipe()?;
         let mut command = Command::new("/bin/sh");
-        command.args(["-c", SCRIPT]).env_clear().current_dir("/").process_group(0);
+        command.args(["-c", SCRIPT, "watcher", &format!("{VARIABLE}={mark}"), &WALKS.to_string()]);
+        command.env_clear().current_dir("/").process_group(0);
         command.stdin(reader).stdout(Stdio::null()).stderr(Stdio::null());
         let named = |error: io::Error| io::Error::new(error.kind(), format!("/bin/sh: {error}"));
         let child = command.spawn().map_err(named)?;

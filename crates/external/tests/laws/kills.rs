@@ -47,9 +47,21 @@ def program():
     with open(os.path.join(HERE, "runs"), "a") as stream:
         stream.write(f"{child.pid}\n")
     child.wait()
+def session():
+    # It leaves the process group, and ends before its own child.
+    reader, writer = os.pipe()
+    subprocess.Popen(["setsid", "sh", "-c", f"sleep 1000 & echo $! >&{writer}"], pass_fds=[writer])
+    os.close(writer)
+    line = os.read(reader, 99).decode()
+    mark()
+    with open(os.path.join(HERE, "runs"), "a") as stream:
+        stream.write(line)
+    while True:
+        pass
 "#;
-    let manifest: String =
-        ["endless", "uninterruptible", "parent", "program"].map(|function| entry(function, "")).concat();
+    let manifest: String = ["endless", "uninterruptible", "parent", "program", "session"]
+        .map(|function| entry(function, ""))
+        .concat();
     let Some(package) = Package::written("killed_pleach_leaves_no_process", &manifest, module) else {
         return;
     };
@@ -57,7 +69,7 @@ def program():
     child.args(["--exact", "kills::child_process", "--nocapture"]);
     child.env(FOLDER, package.folder.path()).env(PYTHON, &package.environment);
     let mut child = child.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-    until(|| package.marks("runs").len() == 6);
+    until(|| package.marks("runs").len() == 8);
     let processes = package.marks("runs");
     assert!(!processes.iter().any(|process| has_ended(*process)));
     child.kill().unwrap();

@@ -225,3 +225,29 @@ fn missing_modules_and_distributions_are_named() {
         )
     );
 }
+
+#[test]
+fn versions_that_a_manifest_does_not_allow_are_refused() {
+    let test = "versions_that_a_manifest_does_not_allow";
+    let manifest = |requires: &str| format!("package.requires = [{requires}]\n{}", entry("f", ""));
+    let module = "def f():\n    return 1\n";
+    let Some(package) = Package::written(test, &manifest("\"NumPy >= 1.20, < 99\", \"scipy\""), module)
+    else {
+        return;
+    };
+    package.load().unwrap();
+    package.write("pleach.toml", &manifest("\"NumPy >= 99\", \"scipy==0.1\", \"scipy>0\""));
+    let error = package.load().unwrap_err().to_string();
+    let python = package.environment.join("bin/python");
+    assert!(error.starts_with(&format!("{}: numpy ", python.display())), "{error}");
+    let expected = format!(
+        " installed; NumPy>=99, scipy==0.1 required by {}; install with {} -m pip install 'NumPy>=99' 'scipy==0.1'",
+        package.path("pleach.toml").display(),
+        python.display()
+    );
+    assert!(error.ends_with(&expected), "{error}\nwanted: {expected}");
+    package.write("pleach.toml", &manifest("\"numpy\", \"scipy[all]\""));
+    let error = package.load().unwrap_err().to_string();
+    let expected = "package.requires[1]: \"scipy[all]\" is not allowed; the name of a distribution is allowed, with or without versions";
+    assert!(error.contains(expected), "{error}");
+}

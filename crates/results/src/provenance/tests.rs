@@ -1,6 +1,7 @@
 //! Records from their writer to the answers: sharing, reuse, losses, rounds, and damage to the file.
 
 use super::blocks::MAGIC;
+use super::equal_results::EqualResults;
 use super::explain::{ExplainError, RunSelection, explain_folder};
 use super::plan_table::{PlanTable, StageNames};
 use super::writer::Recorder;
@@ -307,4 +308,48 @@ fn records_that_cannot_be_written_are_an_error_that_names_the_file() {
     let error =
         Recorder::start(&folder.path().join("none").join(NAME), &plan(1, &[])).unwrap_err().to_string();
     assert!(error.contains("none/provenance.bin: failed to write: "), "{error}");
+}
+
+#[test]
+fn tasks_with_reused_results_are_equal() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join(NAME);
+    let read = || EqualResults::read(folder.path());
+    let message = |expected: &str| {
+        let error = read().unwrap_err().to_string();
+        assert!(error.contains(expected), "{error}");
+    };
+    message(": has no provenance.bin; the folder of a study without phases is allowed");
+    let records = Recorder::start(&file, &plan(4, &[])).unwrap();
+    let finished = InstanceEnd::Finished;
+    let value = |instance, from| {
+        reused(1, instance, ReuseSource::Value, Some(TaskSource::Instance(InstanceId(from))))
+    };
+    report(&records, "w1", 1, 0, finished, &[ran(0, 0, 1.0), ran(1, 0, 1.0)]);
+    report(&records, "w1", 1, 1, finished, &[value(1, 0)]);
+    report(&records, "w1", 2, 2, finished, &[ran(1, 2, 1.0)]);
+    report(&records, "w1", 2, 3, finished, &[value(3, 1)]);
+    records.finish().unwrap();
+    let results = read().unwrap();
+    assert_eq!((results.tiles(), results.evaluations()), (1, 4));
+    let (first, second) = (results.task("stage", "first").unwrap(), results.task("stage", "second").unwrap());
+    assert_eq!(results.task("stage", "third"), None);
+    let numbers = |task| (1..=4).map(|run| results.number(run, 0, task).unwrap()).collect::<Vec<_>>();
+    assert_eq!((numbers(first), numbers(second)), (vec![0; 4], vec![1, 1, 3, 1]));
+    assert_eq!((results.number(0, 0, first), results.number(5, 0, first)), (None, None));
+
+    // Results of other workers have no instance.
+    let records = Recorder::start(&file, &plan(1, &[])).unwrap();
+    message("has corrupt records, or no end; the records of one execution of all tasks are needed");
+    report(&records, "w1", 3, 0, finished, &[reused(0, 0, ReuseSource::Peer, None)]);
+    records.finish().unwrap();
+    message("has 2 executions; ");
+    fs::remove_file(&file).unwrap();
+    let records = Recorder::start(&file, &plan(1, &[])).unwrap();
+    report(&records, "w1", 3, 0, finished, &[reused(0, 0, ReuseSource::Peer, None)]);
+    records.finish().unwrap();
+    message("1 results have the source \"peer\", without an instance");
+    fs::remove_file(&file).unwrap();
+    Recorder::start(&file, &plan(2, &[1])).unwrap().finish().unwrap();
+    message("some responses were known before");
 }

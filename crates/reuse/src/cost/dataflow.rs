@@ -30,6 +30,10 @@ pub struct Dataflow {
     /// Inputs of each task, equally many for every task of a level. Those of level `l` begin at `read_starts[l]`.
     reads: Vec<TaskId>,
     read_starts: Vec<usize>,
+    /// By level: the levels whose outputs its tasks read.
+    level_reads: Vec<Vec<usize>>,
+    /// Whether tasks of different inputs may be one task, because the contents of their inputs are equal.
+    is_by_value: bool,
 }
 
 /// Summary of a dataflow graph.
@@ -51,16 +55,8 @@ impl Dataflow {
     /// # Panics
     /// If the number of tasks in the graph differs from the problem's levels.
     pub fn build(problem: &MergeProblem, graph: &TaskGraph) -> Self {
-        assert_eq!(graph.len(), problem.levels(), "a graph of this stage's tasks");
         let levels = problem.levels();
-        let mut dataflow = Self {
-            levels,
-            rows: vec![TaskId(0); problem.len() * levels],
-            costs: Vec::new(),
-            starts: vec![0],
-            reads: Vec::new(),
-            read_starts: vec![0],
-        };
+        let mut dataflow = Self::new(problem, graph, false);
         let mut pairs = Interner::default();
         let mut identities = Vec::new();
         for level in 0..levels {
@@ -82,6 +78,42 @@ impl Dataflow {
             dataflow.push_level(problem, level, &reads.tasks, &identities);
         }
         dataflow
+    }
+
+    /// Builds the graph of tasks that are equal by value. `values` has a number for each member and level, as
+    /// [`row`](Self::row): tasks of a level with equal numbers have equal results. The inputs of a task are those of the first
+    /// instance that needs it. Other instances may read equal contents of other tasks.
+    ///
+    /// # Panics
+    /// If the number of tasks in the graph differs from the problem's levels, or if `values` has another length than all rows.
+    pub fn build_by_value(problem: &MergeProblem, graph: &TaskGraph, values: &[u32]) -> Self {
+        let levels = problem.levels();
+        assert_eq!(values.len(), problem.len() * levels, "a number for each task of each instance");
+        let mut dataflow = Self::new(problem, graph, true);
+        let mut numbers = Interner::default();
+        for level in 0..levels {
+            numbers.clear();
+            let number = |member: Member| values[member.0 as usize * levels + level];
+            // Interned, because `push_level` needs numbers that are dense and in order of first appearance.
+            let identities: Vec<u32> =
+                problem.members().map(|member| numbers.intern(number(member))).collect();
+            dataflow.push_level(problem, level, &graph.reads(level).tasks, &identities);
+        }
+        dataflow
+    }
+
+    fn new(problem: &MergeProblem, graph: &TaskGraph, is_by_value: bool) -> Self {
+        assert_eq!(graph.len(), problem.levels(), "a graph of this stage's tasks");
+        Self {
+            levels: problem.levels(),
+            rows: vec![TaskId(0); problem.len() * problem.levels()],
+            costs: Vec::new(),
+            starts: vec![0],
+            reads: Vec::new(),
+            read_starts: vec![0],
+            level_reads: (0..graph.len()).map(|level| graph.reads(level).tasks.clone()).collect(),
+            is_by_value,
+        }
     }
 
     fn push_level(&mut self, problem: &MergeProblem, level: usize, reads: &[usize], identities: &[u32]) {
@@ -122,6 +154,31 @@ impl Dataflow {
     /// Returns the task of a stage instance at a level.
     pub fn task(&self, member: Member, level: usize) -> TaskId {
         self.rows[member.0 as usize * self.levels + level]
+    }
+
+    /// Returns whether tasks are equal by value, as of [`build_by_value`](Self::build_by_value).
+    pub fn is_by_value(&self) -> bool {
+        self.is_by_value
+    }
+
+    /// Returns the levels whose outputs the tasks of a level read.
+    pub fn level_reads(&self, level: usize) -> &[usize] {
+        &self.level_reads[level]
+    }
+
+    /// Returns the largest sum of costs on a path of tasks that read each other, over all stage instances. O(kn).
+    pub fn critical_cost(&self) -> f64 {
+        // The rows of instances, not the reads of tasks: equal tasks may be on different paths.
+        let mut ends = vec![0.0_f64; self.levels];
+        let mut longest = 0.0_f64;
+        for row in self.rows.chunks(self.levels.max(1)) {
+            for (level, task) in row.iter().enumerate() {
+                let start = self.level_reads[level].iter().map(|read| ends[*read]).fold(0.0, f64::max);
+                ends[level] = start + self.cost(*task);
+                longest = longest.max(ends[level]);
+            }
+        }
+        longest
     }
 
     /// Returns the number of distinct tasks of each level.

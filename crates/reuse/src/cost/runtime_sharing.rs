@@ -5,6 +5,10 @@
 //! such an output transfers it, or executes its task again where that is clearly faster ([`is_recompute_cheaper`]). Outputs
 //! are dropped only with their worker, and a bucket executes one task, or receives one output, at a time. The scheduler
 //! decides when and where a bucket starts.
+//!
+//! Tasks that are equal by value (`by_value`) are known later: the contents of an instance's inputs decide which task it needs.
+
+mod by_value;
 
 use crate::cost::dataflow::{Dataflow, TaskId};
 use crate::cost::transfer::{TransferCost, is_recompute_cheaper};
@@ -53,6 +57,8 @@ pub struct SharingSchedule<D> {
     open_seconds: f64,
     /// Whether workers were removed.
     has_losses: bool,
+    /// Inputs of tasks that were executed for another instance than the first one in the dataflow that needs them.
+    own_reads: HashMap<TaskId, Vec<TaskId>>,
 }
 
 /// Predicted run of a bucket.
@@ -111,8 +117,17 @@ impl<D: Borrow<Dataflow> + Clone> SharingSchedule<D> {
         assert!(output_bytes.len() >= levels, "{} sizes for {levels} levels", output_bytes.len());
         let open_seconds = tasks.tasks().map(|task| tasks.cost(task)).sum();
         let first = vec![(0, f64::INFINITY); tasks.len()];
-        let (copies, forecast) = (HashMap::new(), TransferForecast::default());
-        Self { link, output_bytes, first, copies, forecast, open_seconds, has_losses: false, dataflow }
+        Self {
+            link,
+            output_bytes,
+            first,
+            copies: HashMap::new(),
+            forecast: TransferForecast::default(),
+            open_seconds,
+            has_losses: false,
+            own_reads: HashMap::new(),
+            dataflow,
+        }
     }
 
     /// Returns the transfers and repeated tasks of the buckets that have started.
@@ -150,6 +165,10 @@ impl<D: Borrow<Dataflow> + Clone> SharingSchedule<D> {
     ) -> BucketForecast {
         let dataflow = self.dataflow.clone();
         let dataflow = dataflow.borrow();
+        if dataflow.is_by_value() {
+            let bucket = StartedBucket { workers, worker, forecast: BucketForecast::default() };
+            return self.begin_by_value(bucket, members, now_seconds);
+        }
         let rows = members.iter().flat_map(|member| dataflow.row(*member));
         let mut tasks: Vec<TaskId> = rows.copied().collect();
         tasks.sort_unstable();
@@ -232,7 +251,8 @@ impl<D: Borrow<Dataflow> + Clone> SharingSchedule<D> {
     ) -> f64 {
         let dataflow = self.dataflow.clone();
         let dataflow = dataflow.borrow();
-        for read in dataflow.reads(task) {
+        let own = self.own_reads.get(&task).cloned();
+        for read in own.as_deref().unwrap_or(dataflow.reads(task)) {
             free = self.obtain(bucket, *read, free);
         }
         let seconds = dataflow.cost(task) / bucket.workers.speed(bucket.worker);
@@ -313,7 +333,8 @@ impl<D: Borrow<Dataflow> + Clone> SharingSchedule<D> {
         }
         let dataflow = self.dataflow.borrow();
         let mut seconds = dataflow.cost(task) / bucket.workers.speed(bucket.worker);
-        for read in dataflow.reads(task) {
+        let own = self.own_reads.get(&task).map(Vec::as_slice);
+        for read in own.unwrap_or(dataflow.reads(task)) {
             if self.present_at(*read, bucket.worker).is_none() {
                 let transfer = self.transfer_seconds(bucket, *read);
                 let again = self.recompute_seconds(bucket, *read, depth - 1, known);

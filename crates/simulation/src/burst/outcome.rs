@@ -2,8 +2,9 @@
 
 use super::cloud::{Cloud, Worker};
 use super::policy::PolicyDecision;
-use super::{Burst, Policy, Shared};
+use super::{Burst, CloudPool, Policy, Shared};
 use crate::cluster::{Cluster, SlotSpan};
+use crate::workload::MakespanBound;
 use serde::Serialize;
 
 /// Lifetime of a worker. A base worker lives from beginning to end.
@@ -51,10 +52,17 @@ pub struct Outcome {
     pub utilization: f64,
     /// Part of the possible reuse that was achieved. Buckets for more slots, and recomputed results, reduce it.
     pub reuse_kept: f64,
+    /// Part of the seconds of all tasks after merging equal stage instances that reuse avoided.
+    pub work_saved: Option<f64>,
+    /// Lower bound of the makespan, if workers share results: the longest path of a stage's tasks at the highest speed, or the
+    /// distinct tasks on the largest number of slots that were present at once.
+    pub bound_seconds: Option<f64>,
     /// Seconds of work at speed 1 that were lost with workers.
     pub lost_seconds: f64,
     /// Instances that were executed more than once.
     pub repeated: u64,
+    /// Tasks that workers executed.
+    pub executed_tasks: u64,
     /// Task results that a worker received from another.
     pub transfers: u64,
     /// Tasks executed again, because a transfer takes longer.
@@ -107,6 +115,8 @@ impl Outcome {
             .map_or(1.0, |(alone, unique)| {
                 ((alone - figures.foreseen_seconds) / (alone - unique)).clamp(0.0, 1.0)
             });
+        let saved = shared.alone_and_unique_seconds.filter(|(alone, _)| *alone > 0.0);
+        let saved = saved.map(|(alone, _)| 1.0 - figures.foreseen_seconds / alone);
         let seconds = |finite: f64| Some(finite).filter(|seconds| seconds.is_finite());
         let forecast = first.as_ref().and_then(|first| first.forecast);
         let fastest = first.as_ref().and_then(|first| first.fastest.as_ref()).map(|fastest| fastest.forecast);
@@ -123,8 +133,11 @@ impl Outcome {
             budget: policy.budget,
             utilization: if slot_seconds > 0.0 { figures.work_seconds / slot_seconds } else { 0.0 },
             reuse_kept: kept,
+            work_saved: saved,
+            bound_seconds: shared.bound.map(|bound| bound_seconds(burst, &cloud, bound)),
             lost_seconds: figures.lost_seconds,
             repeated: figures.executed.saturating_sub(shared.instances),
+            executed_tasks: figures.tasks,
             transfers: figures.transfers,
             recomputed_tasks: figures.recomputed_tasks,
             interruptions: cloud.interruptions,
@@ -158,6 +171,20 @@ fn stays(burst: &Burst, cloud: &Cloud<'_>, end_us: u64) -> Vec<WorkerInterval> {
         WorkerInterval { site: Some(worker.site), node: worker.node, seconds, was_taken: worker.was_taken }
     };
     base.chain(cloud.workers.iter().map(of)).collect()
+}
+
+/// Returns the lower bound of the makespan of the present workers.
+fn bound_seconds(burst: &Burst, cloud: &Cloud<'_>, bound: MakespanBound) -> f64 {
+    let base = f64::from(burst.base.nodes * burst.base.cores) * burst.base.speed;
+    let present = |counts: &[u32]| -> f64 {
+        let of = |(count, site): (&u32, &CloudPool)| f64::from(count * site.cores) * site.speed;
+        counts.iter().zip(&burst.sites).map(of).sum()
+    };
+    let slots = base + cloud.counts.iter().map(|(_, counts)| present(counts)).fold(0.0, f64::max);
+    let used = |site: &usize| cloud.counts.iter().any(|(_, counts)| counts[*site] > 0);
+    let sites = (0..burst.sites.len()).filter(used).map(|site| burst.sites[site].speed);
+    let fastest = sites.fold(burst.base.speed, f64::max);
+    (bound.critical_seconds / fastest).max(bound.unique_seconds / slots)
 }
 
 /// Returns the slots of a worker, weighted by speed.

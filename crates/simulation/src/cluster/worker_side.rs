@@ -141,7 +141,7 @@ impl Cluster {
             tasks: tasks.into_iter().map(|(task, seconds)| ran(stage, task, seconds / speed)).collect(),
         };
         let begun = self.begin_shared(node, study, next).unwrap_or(own);
-        let wait = (begun.seconds * 1e6) as u64;
+        let (wait, tasks) = ((begun.seconds * 1e6) as u64, begun.tasks.len() as u64);
         let Some(run) = self.nodes[node].runs.get_mut(&lease) else { return };
         (run.current, run.end_us, run.started_us) = (Some(next), end_us, self.now_us);
         run.tasks = begun.tasks;
@@ -150,6 +150,7 @@ impl Cluster {
         }
         self.figures.work_seconds += begun.seconds * speed;
         self.figures.foreseen_seconds += begun.executed_seconds;
+        self.figures.tasks += tasks;
         self.nodes[node].steps += 1;
         let step = self.nodes[node].steps;
         if let Some(run) = self.nodes[node].runs.get_mut(&lease) {

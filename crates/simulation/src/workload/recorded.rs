@@ -36,6 +36,18 @@ pub struct SharedStage {
     pub tasks: TaskGraph,
     /// By level: bytes of the outputs of a task.
     pub output_bytes: Vec<u64>,
+    /// By member and level: a number for each distinct result, if equal contents are shared. Tasks of a level with equal numbers
+    /// have equal results. Without it, equal tasks are those of equal provenance.
+    pub values: Option<Vec<u32>>,
+}
+
+/// Lower bound of the makespan of a study whose workers share task results, in seconds of a slot of speed 1.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct MakespanBound {
+    /// Longest path of tasks of one stage that read each other.
+    pub critical_seconds: f64,
+    /// All distinct tasks.
+    pub unique_seconds: f64,
 }
 
 /// A stage with the reuse of its instances.
@@ -143,11 +155,11 @@ impl Stage {
         (0..).zip(&order).for_each(|(place, member)| rank[*member as usize] = place);
         let (mut unique_seconds, mut dataflow) = (tree.unique_cost(), None);
         if let Some(shared) = &trace.sharing {
-            let predicted = Dataflow::build(&problem, &shared.tasks);
+            let predicted = shared.dataflow(&problem);
             unique_seconds = predicted.tasks().map(|task| predicted.cost(task)).sum();
             let seconds = trace.seconds.iter().zip(&nodes).map(|(seconds, node)| seconds * noise(*node));
             let simulated = trace.problem(seconds.collect())?;
-            dataflow = Some(Arc::new(Dataflow::build(&simulated, &shared.tasks)));
+            dataflow = Some(Arc::new(shared.dataflow(&simulated)));
         }
         Ok(Self { unique_seconds, trace, nodes, rank, dataflow })
     }
@@ -157,7 +169,37 @@ impl Stage {
     }
 }
 
+impl SharedStage {
+    fn dataflow(&self, problem: &MergeProblem) -> Dataflow {
+        match &self.values {
+            Some(values) => Dataflow::build_by_value(problem, &self.tasks, values),
+            None => Dataflow::build(problem, &self.tasks),
+        }
+    }
+}
+
 impl StageWorkload {
+    /// Returns whether tasks of equal provenance have equal results, as they must. Otherwise the results are of another study.
+    /// True without results.
+    ///
+    /// # Errors
+    /// Returns a [`ProblemError`] if the tables do not match.
+    pub fn has_consistent_values(&self) -> Result<bool, ProblemError> {
+        let Some((shared, values)) =
+            self.sharing.as_ref().and_then(|shared| shared.values.as_ref().map(|values| (shared, values)))
+        else {
+            return Ok(true);
+        };
+        let problem = self.problem(self.seconds.clone())?;
+        let dataflow = Dataflow::build(&problem, &shared.tasks);
+        let mut values_of: Vec<Option<u32>> = vec![None; dataflow.len()];
+        let tasks = problem.members().flat_map(|member| dataflow.row(member));
+        Ok(tasks.zip(values).all(|(task, value)| {
+            let known = values_of[task.0 as usize].get_or_insert(*value);
+            known == value
+        }))
+    }
+
     fn problem(&self, seconds: Vec<f64>) -> Result<MergeProblem, ProblemError> {
         let costs = TaskCosts::PerTask(seconds);
         MergeProblem::new(self.levels, self.inputs.clone(), self.keys.clone(), costs)
@@ -184,6 +226,18 @@ impl RecordedWorkload {
     pub(super) fn member(&self, instance: InstanceId) -> (usize, Member) {
         let (stage, member) = self.places[instance.index()];
         (stage as usize, Member(member))
+    }
+
+    /// Returns the lower bound of the makespan. `None` unless workers share task results.
+    pub(super) fn bound(&self) -> Option<MakespanBound> {
+        let dataflows = self.stages.iter().map(|stage| stage.dataflow.as_ref());
+        let dataflows = dataflows.collect::<Option<Vec<_>>>()?;
+        let unique =
+            |dataflow: &&Arc<Dataflow>| dataflow.tasks().map(|task| dataflow.cost(task)).sum::<f64>();
+        Some(MakespanBound {
+            critical_seconds: dataflows.iter().map(|dataflow| dataflow.critical_cost()).fold(0.0, f64::max),
+            unique_seconds: dataflows.iter().map(unique).sum(),
+        })
     }
 
     /// Returns the inputs of the tasks of the replanned stage, if workers share task results.
