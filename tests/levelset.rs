@@ -1,5 +1,7 @@
-//! The built-in workflow `levelset`, and both segmentations in one study, on small generated tiles.
+//! The built-in workflow `levelset`, and both segmentations in one study, on small generated tiles and on parts of annotated ones.
 
+#[path = "support/data.rs"]
+mod data;
 #[path = "support/pleach.rs"]
 mod pleach;
 #[path = "support/results.rs"]
@@ -9,6 +11,7 @@ mod runs;
 #[path = "support/study.rs"]
 mod study;
 
+use data::data;
 use pleach::pleach;
 use results::{json, text};
 use runs::{number, responses, run};
@@ -111,6 +114,58 @@ fn every_strategy_writes_equal_responses_and_dummy_runs_no_task() {
     let column = columns(&indices);
     let place = column("parameter").iter().position(|name| name == "dummy").expect("dummy is analyzed");
     assert_eq!(column("mu_star")[place].parse::<f64>().expect("a number"), 0.0, "{indices}");
+}
+
+/// Parts of 96 px of two annotated tiles instead of the generated ones.
+fn annotated(test: &str, method: &str) -> Option<Study> {
+    let folder = data(test)?.join("annotated/gbm40");
+    let study = levelset(method);
+    fs::remove_dir_all(study.path("tiles")).expect("removed");
+    fs::create_dir(study.path("tiles")).expect("a folder");
+    for tile in ["gbm40_03", "gbm40_08"] {
+        for name in [format!("{tile}.png"), format!("{tile}_labels.png")] {
+            let image = image::open(folder.join(&name)).expect("an image");
+            image.crop_imm(200, 150, 96, 96).save(study.path("tiles").join(&name)).expect("written");
+        }
+    }
+    Some(study)
+}
+
+/// All strategies with `PLEACH_LONG_TESTS`, else the one that shares most.
+#[test]
+fn reuse_on_annotated_tissue_runs_fewer_tasks_with_equal_responses() {
+    let test = "reuse_on_annotated_tissue_runs_fewer_tasks_with_equal_responses";
+    let Some(study) = annotated(test, "kind = \"moat\"\ntrajectories = 2\nlevels = 4") else { return };
+    let all = run(&study, "none", &["--strategy", "none"]);
+    let expected = responses(&study, "none");
+    assert!(columns(&expected)("dice").iter().collect::<HashSet<_>>().len() > 4, "{expected}");
+    let executed = |strategy: &str, reuse: &str| {
+        let out = format!("{strategy}-{reuse}");
+        let options = ["--strategy", strategy, "--workers", "1", "--reuse", reuse];
+        let record = run(&study, &out, if reuse.is_empty() { &options[..4] } else { &options[..] });
+        assert_eq!(responses(&study, &out), expected, "{out}");
+        let tasks = number(&record, "/tasks_executed");
+        println!("{out}: {tasks} tasks of {}", number(&all, "/tasks_executed"));
+        tasks
+    };
+    let samples = text(&study.path("none/samples.csv"));
+    let stage = executed("stage", "");
+    assert_eq!(stage, 2 * (1 + 7 * distinct(&samples, READ.len())));
+    // Normalization and l1 run once a tile, l2 to l4 for each set of the parameters up to them, l5, l6 and the comparison for each
+    // set.
+    let sets: u64 = [1, 3, 4, 6, 6, 6].into_iter().map(|first| distinct(&samples, first)).sum();
+    let strategies: &[&str] = match std::env::var_os("PLEACH_LONG_TESTS") {
+        Some(_) => &["naive", "sca", "rtma", "trtma", "ranges"],
+        None => &["ranges"],
+    };
+    for strategy in strategies {
+        let [tree, dataflow, value] = ["tree", "dataflow", "value"].map(|reuse| executed(strategy, reuse));
+        assert!(2 * (2 + sets) <= dataflow, "{strategy}: {dataflow}");
+        assert!(
+            value <= dataflow && dataflow <= tree && tree < stage,
+            "{strategy}: {value} {dataflow} {tree}"
+        );
+    }
 }
 
 #[test]

@@ -252,6 +252,23 @@ fn background_is_left_out_and_shown() {
     assert_eq!(json_plan(&study)["plans"][0]["runs"], 32);
 }
 
+/// The last column of tissue ends within its tiles. A table of two rows: with `reference = "defaults"` nothing else is needed.
+#[test]
+fn tiles_weigh_as_much_as_their_tissue() {
+    let method = ("kind = \"moat\"\ntrajectories = 2\nlevels = 20", "kind = \"table\"\nfile = \"sets.csv\"");
+    let weights = ("metric = \"dice\"", "metric = \"dice\"\nweights = \"tissue\"");
+    let (study, _) = of_slide("tile = 128\nhalo = 0", &[method, weights]);
+    study.write("sets.csv", "G1\n60\n70\n");
+    run(&study, "out", &[]);
+    let record = json(&study.path("out/run.json"));
+    assert_eq!(record["weights"]["by"], "tissue");
+    let pixels: Vec<f64> = serde_json::from_value(record["weights"]["pixels"].clone()).expect("numbers");
+    // Two columns of two rows. The second row has 122 of 128 px.
+    let [a, b, c, d] = <[f64; 4]>::try_from(pixels).expect("a weight for each tile");
+    assert!(a > b && c > d && a > c && b > d && d > 0.0, "{a} {b} {c} {d}");
+    assert!(a <= 128.0 * 128.0 && b <= 128.0 * 124.0, "{a} {b}");
+}
+
 fn json_plan(study: &Study) -> serde_json::Value {
     let printed = pleach(study.folder(), &["plan", "study.toml", "--json"]).done();
     serde_json::from_str(&printed).expect("one JSON document")

@@ -9,7 +9,9 @@ use pleach_regions::{
     AnnotatedObjects, DataRegion, DenseArray, ElementType, LabelMap, PartError, PixelRectangle, RaggedArray,
     Raster, ShapeError, Table, WrongElement,
 };
-use pleach_workflow::{Accepts, Argument, Operation, OperationError, Port, Value, core_of};
+use pleach_workflow::{
+    Accepts, Argument, Operation, OperationError, Port, Value, check_arguments, check_count, core_of,
+};
 
 /// Accepts any 8-bit gray level.
 pub(crate) const BYTE: Accepts = Accepts::Integers { low: 0, high: 255 };
@@ -123,10 +125,7 @@ pub(crate) struct Inputs<'a> {
 
 impl<'a> Inputs<'a> {
     fn check(ports: &'static [Port], regions: &'a [&'a DataRegion]) -> Result<Self, OperationError> {
-        let (wanted, found) = (ports.len(), regions.len());
-        if wanted != found {
-            return Err(OperationError::Arity { what: "inputs", wanted, found });
-        }
+        check_count("inputs", ports.len(), regions.len())?;
         let mut size = None;
         for (port, region) in ports.iter().zip(regions) {
             let found = region.element();
@@ -269,16 +268,8 @@ pub(crate) struct Arguments<'a>(&'a [Value]);
 
 impl<'a> Arguments<'a> {
     fn check(declared: &[Argument], values: &'a [Value]) -> Result<Self, OperationError> {
-        let (wanted, found) = (declared.len(), values.len());
-        if wanted != found {
-            return Err(OperationError::Arity { what: "arguments", wanted, found });
-        }
-        match declared.iter().zip(values).find(|(argument, value)| !argument.accepts.contains(**value)) {
-            Some((&Argument { name, accepts }, &value)) => {
-                Err(OperationError::BadArgument { argument: name, value, accepts })
-            }
-            None => Ok(Self(values)),
-        }
+        check_arguments(declared, values)?;
+        Ok(Self(values))
     }
 
     /// Returns argument `index` as a real number.

@@ -12,7 +12,7 @@ pub const BUILT_IN: [&str; 4] = ["nuclei", "levelset", "nuclei-features", "noop"
 
 /// Returns the operations linked into this binary.
 pub fn registry() -> Registry {
-    let built_in = pleach_pathology::registry().with(noop::Echo);
+    let built_in = pleach_pathology::registry().with(noop::ECHO);
     let with_tables = tables::OPERATIONS.into_iter().fold(built_in, Registry::with);
     registration::register(with_tables).extended(pleach_volumes::operations())
 }

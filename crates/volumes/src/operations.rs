@@ -6,7 +6,7 @@ mod points;
 mod smooth;
 
 use pleach_regions::{DataRegion, DenseArray, ElementType, Points};
-use pleach_workflow::{Argument, Operation, OperationError, Port, Value};
+use pleach_workflow::{Operation, OperationError, Value};
 use std::sync::Arc;
 
 /// Returns the operations of this crate.
@@ -24,68 +24,14 @@ pub fn operations() -> Vec<Arc<dyn Operation>> {
     all.into_iter().map(|operation| Arc::new(operation) as Arc<dyn Operation>).collect()
 }
 
-/// Outputs of an operation.
-type Outputs = Result<Vec<DataRegion>, OperationError>;
-
-/// An operation as a declaration and a function. Inputs and arguments are checked before the function runs.
-struct VolumeOperation {
-    name: &'static str,
-    arguments: &'static [Argument],
-    inputs: &'static [Port],
-    outputs: &'static [Port],
-    /// Nanoseconds of a pixel on one core.
-    nanoseconds_a_pixel: f64,
-    /// Outputs and scratch alive at the same time, bytes of a pixel.
-    bytes_a_pixel: u64,
-    run: fn(&[&DataRegion], &[Value]) -> Outputs,
+/// Seconds of so many pixels, at these nanoseconds of a pixel on one core.
+fn seconds(nanoseconds_a_pixel: f64, pixels: u64) -> f64 {
+    pixels as f64 * nanoseconds_a_pixel * 1e-9
 }
 
-impl Operation for VolumeOperation {
-    fn name(&self) -> &'static str {
-        self.name
-    }
-
-    fn version(&self) -> u32 {
-        1
-    }
-
-    fn arguments(&self) -> &[Argument] {
-        self.arguments
-    }
-
-    fn inputs(&self) -> &[Port] {
-        self.inputs
-    }
-
-    fn outputs(&self) -> &[Port] {
-        self.outputs
-    }
-
-    fn cost_seconds(&self, pixels: u64) -> f64 {
-        pixels as f64 * self.nanoseconds_a_pixel * 1e-9
-    }
-
-    fn memory_bytes(&self, pixels: u64) -> u64 {
-        // A table or a few points more.
-        pixels.saturating_mul(self.bytes_a_pixel).saturating_add(4096)
-    }
-
-    fn run(&self, inputs: &[&DataRegion], arguments: &[Value]) -> Outputs {
-        let counts = [
-            ("inputs", self.inputs.len(), inputs.len()),
-            ("arguments", self.arguments.len(), arguments.len()),
-        ];
-        if let Some(&(what, wanted, found)) = counts.iter().find(|(_, wanted, found)| wanted != found) {
-            return Err(OperationError::Arity { what, wanted, found });
-        }
-        for (argument, &value) in self.arguments.iter().zip(arguments) {
-            let &Argument { name, accepts } = argument;
-            if !accepts.contains(value) {
-                return Err(OperationError::BadArgument { argument: name, value, accepts });
-            }
-        }
-        (self.run)(inputs, arguments)
-    }
+/// Outputs and scratch alive at the same time, at these bytes of a pixel, and a table or a few points more.
+fn bytes(bytes_a_pixel: u64, pixels: u64) -> u64 {
+    pixels.saturating_mul(bytes_a_pixel).saturating_add(4096)
 }
 
 fn fail(cause: impl std::error::Error + Send + Sync + 'static) -> OperationError {

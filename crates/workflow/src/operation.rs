@@ -3,6 +3,7 @@
 //! An operation is a pure function from immutable data regions and parameter values to new data regions. The
 //! runtime executes it on the device slot that it grants.
 
+mod declared;
 mod joining;
 
 use crate::value::{Value, ValueType};
@@ -12,6 +13,7 @@ use std::fmt;
 use std::sync::Arc;
 use thiserror::Error;
 
+pub use declared::{DeclaredOperation, check_arguments, check_count};
 pub use joining::is_joining;
 pub(crate) use joining::{JOINING_VERSION, Joining};
 

@@ -15,14 +15,16 @@ fn weighted_logarithm(count: u32) -> f64 {
 }
 
 /// Entropy of counts with a known sum, in bits.
+#[derive(Clone, Copy)]
 pub(super) struct Entropy {
-    table: &'static [f64],
+    table: &'static [f64; ENTRIES],
     total: f64,
+    log_total: f64,
 }
 
 impl Entropy {
     pub(super) fn of_total(total: f64) -> Self {
-        Self { table: &*TABLE, total }
+        Self { table: &TABLE, total, log_total: total.log2() }
     }
 
     /// Returns −Σ p·log₂ p, as log₂ N − Σ n·log₂ n / N. It is 0, and not a rounding error, if there is only one count.
@@ -36,7 +38,7 @@ impl Entropy {
         }
         let rest: f64 = rest.iter().map(|count| self.weighted(*count)).sum();
         let sum = sums[0] + sums[1] + (sums[2] + sums[3]) + rest;
-        let entropy = self.total.log2() - sum / self.total;
+        let entropy = self.log_total - sum / self.total;
         // Counts other than 0 and the total add 1/N bits or more.
         if entropy * self.total < 0.5 { 0.0 } else { entropy }
     }

@@ -1,8 +1,8 @@
 //! Operations on the tile alone, which a study runs once per tile.
 
 use super::{CHANNELS, canny, channels, gradient, plane};
-use crate::typed_operation::{Arguments, Inputs, TypedOperation, port};
-use pleach_regions::{DataRegion, ElementType};
+use crate::typed_operation::{Inputs, TypedOperation, port};
+use pleach_regions::ElementType;
 use pleach_workflow::OperationError;
 
 /// B, G, R and hematoxylin.
@@ -47,18 +47,9 @@ pub(crate) const SOBEL: TypedOperation = TypedOperation {
 pub(crate) const CANNY: TypedOperation = TypedOperation {
     name: "features.canny",
     outputs: &[plane("edges")],
-    nanoseconds_a_pixel: 60.0,
-    // Two derivatives of 16 bits and a map of bytes of one channel are OpenCV's.
-    bytes_a_pixel: 11.0,
-    run: edges,
+    run: |inputs, _| Ok(vec![inputs.array_u8(CHANNELS, canny::edges(planes(inputs)?, inputs.width()))?]),
     ..GRADIENT
 };
-
-fn edges(inputs: &Inputs<'_>, _: &Arguments<'_>) -> Result<Vec<DataRegion>, OperationError> {
-    let edges = canny::edges(planes(inputs)?, inputs.width())
-        .map_err(|cause| OperationError::Library { library: "OpenCV", cause: Box::new(cause) })?;
-    Ok(vec![inputs.array_u8(CHANNELS, edges)?])
-}
 
 fn planes<'a>(inputs: &Inputs<'a>) -> Result<&'a [u8], OperationError> {
     inputs.array(0, CHANNELS)

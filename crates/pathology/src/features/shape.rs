@@ -6,7 +6,7 @@
 
 use super::{OBJECTS, columns, invalid};
 use crate::objects::{BoundingBox, ObjectSet, PixelObjects};
-use crate::outline::trace;
+use crate::outline::{Traced, trace_bordered};
 use crate::typed_operation::{Arguments, Inputs, TypedOperation, port};
 use pleach_regions::{AnnotatedObjects, DataRegion, ElementType, Position};
 use pleach_workflow::OperationError;
@@ -35,13 +35,14 @@ fn run(inputs: &Inputs<'_>, _: &Arguments<'_>) -> Result<Vec<DataRegion>, Operat
     let mut plane = Vec::new();
     for (object, bounds) in objects.bounds().into_iter().enumerate() {
         let window = Window::of(bounds);
-        window.draw(&objects, object, inputs.width(), &mut plane);
+        let moments = window.draw(&objects, object, &mut plane);
+        let traced = trace_bordered(&mut plane, window.width + 2);
         let label = match (inputs.labels(0), objects.pixels_of(object).next()) {
             (Some(labels), Some(first)) => labels[first.start],
             _ => object as u32 + 1,
         };
-        let numbers = Shape::of(&objects, object, &window, &plane, inputs.width()).numbers(label);
-        shapes.push_polygon(&window.rings(&plane), CLASS, &numbers).map_err(invalid)?;
+        let numbers = Shape::of(&moments, &traced, &window).numbers(label);
+        shapes.push_polygon(&window.rings(&traced), CLASS, &numbers).map_err(invalid)?;
     }
     Ok(vec![DataRegion::Objects(Box::new(shapes))])
 }
@@ -61,22 +62,24 @@ impl Window {
         Self { left, top, width: right - left, height: bottom - top }
     }
 
-    /// Draws the object alone, with 1 px of background on each side.
-    fn draw(&self, objects: &PixelObjects, object: usize, width: usize, plane: &mut Vec<u8>) {
+    /// Draws the object alone, with 1 px of background on each side. Returns its moments.
+    fn draw(&self, objects: &PixelObjects, object: usize, plane: &mut Vec<u8>) -> Moments {
         plane.clear();
         plane.resize((self.width + 2) * (self.height + 2), 0);
-        for run in objects.pixels_of(object) {
-            let (x, y) = (run.start % width - self.left + 1, run.start / width - self.top + 1);
-            plane[y * (self.width + 2) + x..][..run.len()].fill(1);
+        let mut moments = Moments::default();
+        for ([x, y], length) in objects.pixels(object) {
+            let (x, y) = (x as usize - self.left, y as usize - self.top);
+            plane[(y + 1) * (self.width + 2) + x + 1..][..length as usize].fill(1);
+            moments.add_run(x as i128, y as i128, i128::from(length));
         }
+        moments
     }
 
     /// Returns the outlines along the edges of pixels, in pixels of the image.
-    fn rings(&self, plane: &[u8]) -> Vec<Vec<Position>> {
+    fn rings(&self, traced: &Traced) -> Vec<Vec<Position>> {
         let (left, top) = (self.left as f64 - 1.0, self.top as f64 - 1.0);
-        let position = |[x, y]: [i32; 2]| [left + f64::from(x), top + f64::from(y)];
-        let loops = trace(plane, self.width + 2).into_iter();
-        loops.map(|corners| corners.into_iter().map(position).collect()).collect()
+        let position = |[x, y]: &[i32; 2]| [left + f64::from(*x), top + f64::from(*y)];
+        traced.loops.iter().map(|corners| corners.iter().map(position).collect()).collect()
     }
 }
 
@@ -93,15 +96,14 @@ struct Shape {
 }
 
 impl Shape {
-    fn of(objects: &PixelObjects, object: usize, window: &Window, plane: &[u8], width: usize) -> Self {
-        let moments = Moments::of(objects, object, window, width);
+    fn of(moments: &Moments, traced: &Traced, window: &Window) -> Self {
         let (xx, yy, xy) = moments.central();
         let spread = ((xx - yy).powi(2) + 4.0 * xy * xy).sqrt();
         let axis = |sum: f64| 8_f64.sqrt() * sum.max(0.0).sqrt();
         Self {
             centroid: moments.centroid(window),
             area_px: moments.pixels as f64,
-            perimeter_px: perimeter(plane, window.width + 2),
+            perimeter_px: perimeter(traced),
             major_px: axis(xx + yy + spread),
             minor_px: axis(xx + yy - spread),
             box_px: (window.width * window.height) as f64,
@@ -119,42 +121,36 @@ impl Shape {
     }
 }
 
-/// Sums over the pixels of an object, with coordinates relative to its bounding box.
+/// Sums over the pixels of an object, with coordinates relative to its bounding box. Their multiples are whole for each run, so
+/// that nothing is divided before the end.
 #[derive(Default)]
 struct Moments {
     pixels: i128,
-    x: i128,
+    twice_x: i128,
     y: i128,
-    xx: i128,
+    six_xx: i128,
     yy: i128,
-    xy: i128,
+    twice_xy: i128,
 }
 
 impl Moments {
-    fn of(objects: &PixelObjects, object: usize, window: &Window, width: usize) -> Self {
-        let mut sums = Self::default();
-        // Sums of x and x² below a coordinate.
-        let below = |x: i128| (x * (x - 1) / 2, x * (x - 1) * (2 * x - 1) / 6);
-        for run in objects.pixels_of(object) {
-            let (start, y) =
-                ((run.start % width - window.left) as i128, (run.start / width - window.top) as i128);
-            let pixels = run.len() as i128;
-            let ((first, first_squares), (last, last_squares)) = (below(start), below(start + pixels));
-            let x = last - first;
-            sums.pixels += pixels;
-            sums.x += x;
-            sums.y += pixels * y;
-            sums.xx += last_squares - first_squares;
-            sums.yy += pixels * y * y;
-            sums.xy += x * y;
-        }
-        sums
+    fn add_run(&mut self, start: i128, y: i128, pixels: i128) {
+        // Twice the sum of x, and 6 times that of x², below a coordinate.
+        let below = |x: i128| (x * (x - 1), x * (x - 1) * (2 * x - 1));
+        let ((first, first_squares), (last, last_squares)) = (below(start), below(start + pixels));
+        self.pixels += pixels;
+        self.twice_x += last - first;
+        self.y += pixels * y;
+        self.six_xx += last_squares - first_squares;
+        self.yy += pixels * y * y;
+        self.twice_xy += (last - first) * y;
     }
 
     /// Returns the central moments of the second order per pixel, with the 1/12 of a square pixel itself. Differences are
     /// taken in integers, so that nothing cancels.
     fn central(&self) -> (f64, f64, f64) {
-        let Self { pixels, x, y, xx, yy, xy } = *self;
+        let Self { pixels, twice_x, y, six_xx, yy, twice_xy } = *self;
+        let (x, xx, xy) = (twice_x / 2, six_xx / 6, twice_xy / 2);
         let square = (pixels * pixels) as f64;
         let of = |product: i128, a: i128, b: i128| (pixels * product - a * b) as f64 / square;
         (of(xx, x, x) + 1.0 / 12.0, of(yy, y, y) + 1.0 / 12.0, of(xy, x, y))
@@ -165,23 +161,12 @@ impl Moments {
         let center = |sum: i128, origin: usize| {
             (2 * sum + self.pixels + pixels * origin as i128) as f64 / pixels as f64
         };
-        [center(self.x, window.left), center(self.y, window.top)]
+        [center(self.twice_x / 2, window.left), center(self.y, window.top)]
     }
 }
 
-/// Returns the perimeter, pixels, of an object drawn with background around it. A cell with 1 or 3 pixels of the object adds
-/// ½√2, two side by side add 1, two on a diagonal √2.
-fn perimeter(plane: &[u8], width: usize) -> f64 {
-    let (mut corners, mut sides, mut diagonals) = (0_u32, 0_u32, 0_u32);
-    for (above, below) in plane.chunks_exact(width).zip(plane.chunks_exact(width).skip(1)) {
-        for (above, below) in above.windows(2).zip(below.windows(2)) {
-            match (above[0] + above[1] + below[0] + below[1], above[0] == below[1]) {
-                (1 | 3, _) => corners += 1,
-                (2, true) => diagonals += 1,
-                (2, false) => sides += 1,
-                _ => {}
-            }
-        }
-    }
-    f64::from(corners) * FRAC_1_SQRT_2 + f64::from(sides) + f64::from(diagonals) * SQRT_2
+/// Returns the perimeter, pixels. A cell with 1 or 3 pixels of the object adds ½√2, two side by side add 1, two on a diagonal √2.
+fn perimeter(traced: &Traced) -> f64 {
+    let Traced { corners, sides, diagonals, .. } = *traced;
+    corners as f64 * FRAC_1_SQRT_2 + sides as f64 + diagonals as f64 * SQRT_2
 }

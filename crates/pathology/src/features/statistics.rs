@@ -1,6 +1,7 @@
 //! Statistics of the pixels of each object, over all planes of the tile.
 
 use super::columns::PER_CHANNEL;
+use super::entropy::Entropy;
 use super::histogram::{ByteStatistics, Histogram};
 use super::{CHANNELS, OBJECTS, invalid, plane, rows};
 use crate::typed_operation::{Arguments, Inputs, TypedOperation, port};
@@ -56,60 +57,63 @@ fn rings(inputs: &Inputs<'_>, _: &Arguments<'_>) -> Result<Vec<DataRegion>, Oper
     let mut values = Vec::with_capacity(rings.len() * CHANNELS * PER_CHANNEL);
     for ring in (0..rings.len()).filter_map(|ring| rings.row(ring)) {
         let (runs, rest) = ends[ring].as_chunks::<2>();
-        let runs: Option<Vec<Range<usize>>> = runs.iter().map(|ends| checked(ends, pixels)).collect();
-        let runs = runs.filter(|_| rest.is_empty()).ok_or_else(|| invalid("a run beyond the image"))?;
-        meter.measure(runs.into_iter(), &mut values);
+        if !rest.is_empty() || !runs.iter().all(|run| is_within(run, pixels)) {
+            return Err(invalid("a run beyond the image"));
+        }
+        meter.measure(runs.iter().map(|[start, end]| *start as usize..*end as usize), &mut values);
     }
     Ok(vec![DataRegion::Ragged(rows(CHANNELS * PER_CHANNEL, values)?)])
 }
 
-/// Returns the pixels of a run. `None` if it is empty or beyond the image.
-fn checked([start, end]: &[i32; 2], pixels: usize) -> Option<Range<usize>> {
-    let (start, end) = (usize::try_from(*start).ok()?, usize::try_from(*end).ok()?);
-    (start < end && end <= pixels).then_some(start..end)
+/// Returns whether a run has pixels, all of them of the image.
+fn is_within([start, end]: &[i32; 2], pixels: usize) -> bool {
+    0 <= *start && start < end && *end as usize <= pixels
 }
 
 /// Planes of the tile, and the histograms of the object at hand.
 struct Meter<'a> {
-    /// Intensity, gradient, Sobel.
-    planes: [&'a [[u8; CHANNELS]]; 3],
-    edges: &'a [[u8; CHANNELS]],
+    /// Intensity, gradient, Sobel, edges.
+    planes: [&'a [[u8; CHANNELS]]; 4],
+    /// The object's pixels of each plane. Rows of a nucleus are far from each other in a plane, and a copy waits for several of them
+    /// at once, which counting does not.
+    gathered: [Vec<[u8; CHANNELS]>; 4],
+    /// All are empty between objects.
     histograms: [[Histogram; CHANNELS]; 3],
 }
 
 impl<'a> Meter<'a> {
     fn new(inputs: &Inputs<'a>) -> Result<Self, OperationError> {
         let pixels = |index: usize| Ok::<_, OperationError>(inputs.array(index, CHANNELS)?.as_chunks().0);
-        let planes = [pixels(1)?, pixels(2)?, pixels(3)?];
+        let planes = [pixels(1)?, pixels(2)?, pixels(3)?, pixels(4)?];
         let histograms = std::array::from_fn(|_| [const { Histogram::EMPTY }; CHANNELS]);
-        Ok(Self { planes, edges: pixels(4)?, histograms })
+        Ok(Self { planes, gathered: Default::default(), histograms })
     }
 
     /// Appends the numbers of one object, [`PER_CHANNEL`] per channel.
     fn measure(&mut self, runs: impl Iterator<Item = Range<usize>>, values: &mut Vec<f64>) {
         let (mut pixels, mut edge_pixels) = (0_u64, [0_u64; CHANNELS]);
+        self.gathered.iter_mut().for_each(Vec::clear);
         for run in runs {
             pixels += run.len() as u64;
-            for (plane, histograms) in self.planes.iter().zip(&mut self.histograms) {
-                for pixel in &plane[run.clone()] {
-                    for (level, histogram) in pixel.iter().zip(histograms.iter_mut()) {
-                        histogram.0[usize::from(*level)] += 1;
-                    }
-                }
-            }
-            for pixel in &self.edges[run] {
-                for (edge, count) in pixel.iter().zip(&mut edge_pixels) {
-                    *count += u64::from(*edge != 0);
-                }
+            for (plane, gathered) in self.planes.iter().zip(&mut self.gathered) {
+                gathered.extend_from_slice(&plane[run.clone()]);
             }
         }
+        let [of_histograms @ .., edges] = &self.gathered;
+        for (plane, [blue, green, red, hematoxylin]) in of_histograms.iter().zip(&mut self.histograms) {
+            for pixel in plane {
+                let [b, g, r, h] = pixel.map(usize::from);
+                blue.0[b] += 1;
+                green.0[g] += 1;
+                red.0[r] += 1;
+                hematoxylin.0[h] += 1;
+            }
+        }
+        count_edges(edges, &mut edge_pixels);
+        let entropy = Entropy::of_total(pixels as f64);
         for (channel, edges) in edge_pixels.iter().enumerate() {
-            let [intensity, gradient, sobel] = [0, 1, 2].map(|plane| {
-                let histogram = &mut self.histograms[plane][channel];
-                let statistics = histogram.statistics();
-                *histogram = Histogram::EMPTY;
-                statistics
-            });
+            let [intensity, gradient, sobel] =
+                [0, 1, 2].map(|plane| self.histograms[plane][channel].take(pixels, entropy));
             values.extend([intensity.max, intensity.min]);
             for statistics in [intensity, gradient, sobel] {
                 values.extend(of_any(&statistics));
@@ -117,6 +121,21 @@ impl<'a> Meter<'a> {
             let edges = *edges as f64;
             let mean = if pixels == 0 { 0.0 } else { 255.0 * edges / pixels as f64 };
             values.extend([edges, mean]);
+        }
+    }
+}
+
+/// Adds the pixels that are not 0, of each channel.
+fn count_edges(edges: &[[u8; CHANNELS]], counts: &mut [u64; CHANNELS]) {
+    // Counts of up to 255 pixels fit in bytes, one for each channel.
+    for part in edges.chunks(255) {
+        let nonzero = |pixel: &[u8; CHANNELS]| {
+            let word = u32::from_le_bytes(*pixel);
+            (((word & 0x7f7f_7f7f) + 0x7f7f_7f7f) | word) >> 7 & 0x0101_0101
+        };
+        let sums: u32 = part.iter().map(nonzero).sum();
+        for (count, sum) in counts.iter_mut().zip(sums.to_le_bytes()) {
+            *count += u64::from(sum);
         }
     }
 }

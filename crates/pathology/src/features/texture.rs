@@ -17,8 +17,8 @@ use pleach_workflow::{Accepts, OperationError};
 /// Numbers of features.
 const FEATURES: usize = columns::TEXTURE.len();
 
-/// Steps to the second pixel of a pair: right, down left, down, down right.
-const STEPS: [[isize; 2]; 4] = [[1, 0], [-1, 1], [0, 1], [1, 1]];
+/// Matrices, one for each step to the second pixel of a pair: right, down left, down, down right.
+const MATRICES: usize = 4;
 
 /// Texture of the nuclei.
 pub(crate) const TEXTURE: TypedOperation = TypedOperation {
@@ -47,63 +47,77 @@ fn run(inputs: &Inputs<'_>, arguments: &Arguments<'_>) -> Result<Vec<DataRegion>
     Ok(vec![DataRegion::Ragged(rows(FEATURES, values)?)])
 }
 
-/// Level of a pixel that is not of the object.
-const OUTSIDE: u16 = u16::MAX;
+/// Class of a pixel that is not of the object. Pairs with such a pixel are counted too, so that the count has no branches, and not
+/// read.
+const OUTSIDE: u16 = 0;
 
 /// The object at hand, and its matrices.
 struct Texture {
     image_width: usize,
     levels: usize,
-    /// Level of each pixel of the bounding box, above the lowest one of the object, with 1 px of [`OUTSIDE`] around it.
+    /// Class of each pixel of the bounding box: the number of its level from 1, the lowest one of the object. The box has 1 px of
+    /// [`OUTSIDE`] around it.
     plane: Vec<u16>,
     width: usize,
-    /// Levels of the object: those of a nucleus are few, and the matrix has only these.
+    /// Runs of the object in the plane: x, y and the number of pixels.
+    runs: Vec<[usize; 3]>,
+    /// Levels of the runs, one after the other.
+    gathered: Vec<u16>,
+    /// Levels of the object: those of a nucleus are few, and the matrices have only these.
     low: usize,
     count: usize,
-    matrix: Vec<u32>,
+    /// Pairs of each step in the order of the pixels, by both classes.
+    pairs: [Vec<u32>; MATRICES],
+    sums: Sums,
 }
 
 impl Texture {
     fn new(image_width: usize, levels: usize) -> Self {
-        Self { image_width, levels, plane: Vec::new(), width: 0, low: 0, count: 0, matrix: Vec::new() }
+        let (plane, runs, gathered) = (Vec::new(), Vec::new(), Vec::new());
+        let (pairs, sums) = ([const { Vec::new() }; MATRICES], Sums::default());
+        Self { image_width, levels, plane, width: 0, runs, gathered, low: 0, count: 0, pairs, sums }
     }
 
     /// Draws the levels of an object. `None` if it has no pixels.
     fn draw(&mut self, objects: &PixelObjects, object: usize, channels: &[[u8; CHANNELS]]) -> Option<()> {
         let image_width = self.image_width;
-        let level = |pixel: &[u8; CHANNELS]| usize::from(pixel[CHANNELS - 1]) * self.levels / 256;
-        let (mut low, mut high) = (usize::MAX, 0);
+        let level = |pixel: &[u8; CHANNELS]| (usize::from(pixel[CHANNELS - 1]) * self.levels / 256) as u16;
         let (mut left, mut right, mut top, mut bottom) = (usize::MAX, 0, usize::MAX, 0);
+        self.gathered.clear();
+        self.runs.clear();
         for run in objects.pixels_of(object) {
             let (x, y) = (run.start % image_width, run.start / image_width);
             (left, right) = (left.min(x), right.max(x + run.len()));
             (top, bottom) = (top.min(y), bottom.max(y + 1));
-            for pixel in &channels[run] {
-                let level = level(pixel);
-                (low, high) = (low.min(level), high.max(level));
-            }
+            self.runs.push([x, y, run.len()]);
+            self.gathered.extend(channels[run].iter().map(level));
         }
-        let width = right.checked_sub(left)? + 2;
+        let low = *self.gathered.iter().min()?;
+        let high = *self.gathered.iter().max()?;
+        let width = right - left + 2;
         self.plane.clear();
         self.plane.resize(width * (bottom - top + 2), OUTSIDE);
-        for run in objects.pixels_of(object) {
-            let (x, y) = (run.start % image_width - left + 1, run.start / image_width - top + 1);
-            let to = &mut self.plane[y * width + x..][..run.len()];
-            for (to, pixel) in to.iter_mut().zip(&channels[run]) {
-                *to = (level(pixel) - low) as u16;
-            }
+        let mut gathered = &self.gathered[..];
+        for [x, y, length] in &mut self.runs {
+            (*x, *y) = (*x - left + 1, *y - top + 1);
+            let (levels, rest) = gathered.split_at(*length);
+            let place = &mut self.plane[*y * width + *x..][..*length];
+            place.iter_mut().zip(levels).for_each(|(to, level)| *to = level - low + 1);
+            gathered = rest;
         }
+        let (low, high) = (usize::from(low), usize::from(high));
         (self.width, self.low, self.count) = (width, low, high - low + 1);
         Some(())
     }
 
     /// Returns the features of the drawn object.
     fn features(&mut self) -> [f64; FEATURES] {
+        self.count_pairs();
         let (mut sums, mut matrices) = ([0.0; FEATURES], 0);
-        for [dx, dy] in STEPS {
-            let pairs = self.count_pairs(dy * self.width as isize + dx);
-            if pairs > 0 {
-                let features = Features::of(&self.matrix, self.count, self.low, f64::from(pairs));
+        for pairs in &self.pairs {
+            let total = self.sums.add(pairs, self.count);
+            if total > 0 {
+                let features = self.sums.features(self.low, f64::from(total));
                 sums.iter_mut().zip(features).for_each(|(sum, feature)| *sum += feature);
                 matrices += 1;
             }
@@ -111,39 +125,71 @@ impl Texture {
         sums.map(|sum| if matrices == 0 { 0.0 } else { sum / f64::from(matrices) })
     }
 
-    /// Fills the matrix with the pairs of pixels at this distance in the plane, in both orders. Returns their number.
-    fn count_pairs(&mut self, step: isize) -> u32 {
-        self.matrix.clear();
-        self.matrix.resize(self.count * self.count, 0);
-        let mut pairs = 0;
-        // Pixels beyond the last pair are outside: the plane has a border.
-        let step = step.unsigned_abs();
-        for (one, other) in self.plane.iter().zip(&self.plane[step..]) {
-            if *one != OUTSIDE && *other != OUTSIDE {
-                let (one, other) = (usize::from(*one), usize::from(*other));
-                self.matrix[one * self.count + other] += 1;
-                self.matrix[other * self.count + one] += 1;
-                pairs += 2;
+    /// Counts the pairs of each pixel of the object and the pixel at each step.
+    fn count_pairs(&mut self) {
+        let (classes, width) = (self.count + 1, self.width);
+        for pairs in &mut self.pairs {
+            pairs.clear();
+            pairs.resize(classes * classes, 0);
+        }
+        let [right, down_left, down, down_right] = &mut self.pairs;
+        for [x, y, length] in self.runs.iter().copied() {
+            let here = &self.plane[y * width + x..][..length + 1];
+            let below = &self.plane[(y + 1) * width + x - 1..][..length + 2];
+            for (here, below) in here.windows(2).zip(below.windows(3)) {
+                let row = usize::from(here[0]) * classes;
+                right[row + usize::from(here[1])] += 1;
+                down_left[row + usize::from(below[0])] += 1;
+                down[row + usize::from(below[1])] += 1;
+                down_right[row + usize::from(below[2])] += 1;
             }
         }
-        pairs
     }
 }
 
-/// Sums over one matrix.
-struct Features;
+/// A symmetric matrix of pairs, and its sums.
+#[derive(Default)]
+struct Sums {
+    matrix: Vec<u32>,
+    /// Pairs by the first level, by the sum of both, and by their difference.
+    margin: Vec<u32>,
+    sums: Vec<u32>,
+    differences: Vec<u32>,
+}
 
-impl Features {
-    /// Returns the features of a symmetric matrix of the levels from `low`.
-    fn of(matrix: &[u32], count: usize, low: usize, pairs: f64) -> [f64; FEATURES] {
-        let (mut margin, mut sums, mut differences) =
-            (vec![0_u32; count], vec![0_u32; 2 * count - 1], vec![0_u32; count]);
+impl Sums {
+    /// Takes the pairs of `count` levels in both orders. Returns their number.
+    fn add(&mut self, pairs: &[u32], count: usize) -> u32 {
+        let lengths = [count * count, count, 2 * count - 1, count];
+        let lists = [&mut self.matrix, &mut self.margin, &mut self.sums, &mut self.differences];
+        for (list, length) in lists.into_iter().zip(lengths) {
+            list.clear();
+            list.resize(length, 0);
+        }
+        let classes = count + 1;
+        let mut total = 0;
+        for (i, row) in self.matrix.chunks_exact_mut(count).enumerate() {
+            let from = &pairs[(i + 1) * classes + 1..][..count];
+            let transposed = pairs[classes + i + 1..].iter().step_by(classes);
+            for (j, ((to, one), other)) in row.iter_mut().zip(from).zip(transposed).enumerate() {
+                let both = one + other;
+                *to = both;
+                self.margin[i] += both;
+                self.sums[i + j] += both;
+                self.differences[i.abs_diff(j)] += both;
+            }
+            total += self.margin[i];
+        }
+        total
+    }
+
+    /// Returns the features of the matrix. Its levels begin at `low`, and it has this number of pairs.
+    fn features(&self, low: usize, pairs: f64) -> [f64; FEATURES] {
+        let Self { matrix, margin, sums, differences } = self;
+        let count = margin.len();
         let (mut energy, mut product) = (0.0, 0.0);
         for (i, row) in matrix.chunks_exact(count).enumerate() {
             for (j, pairs_of_levels) in row.iter().enumerate().filter(|(_, pairs)| **pairs > 0) {
-                margin[i] += pairs_of_levels;
-                sums[i + j] += pairs_of_levels;
-                differences[i.abs_diff(j)] += pairs_of_levels;
                 let share = f64::from(*pairs_of_levels) / pairs;
                 energy += share * share;
                 product += share * ((low + i) * (low + j)) as f64;
@@ -158,15 +204,15 @@ impl Features {
         };
         let bits = Entropy::of_total(pairs);
         let entropy = bits.of(matrix);
-        let (mean, variance) = moments(&margin, low);
-        let (sum_mean, sum_variance) = moments(&sums, 2 * low);
-        let (_, difference_variance) = moments(&differences, 0);
+        let (mean, variance) = moments(margin, low);
+        let (sum_mean, sum_variance) = moments(sums, 2 * low);
+        let (_, difference_variance) = moments(differences, 0);
         let weighted = |weight: fn(f64) -> f64| -> f64 {
             differences.iter().enumerate().map(|(index, n)| share(n) * weight(index as f64)).sum()
         };
         // Both margins are equal. The entropy of the product of the margins is the sum of theirs, and so is the cross entropy
         // of the matrix and that product.
-        let of_margin = bits.of(&margin);
+        let of_margin = bits.of(margin);
         let independent = 2.0 * of_margin;
         let excess = (independent - entropy).max(0.0);
         [
@@ -177,10 +223,10 @@ impl Features {
             weighted(|difference| 1.0 / (1.0 + difference * difference)),
             sum_mean,
             sum_variance,
-            bits.of(&sums),
+            bits.of(sums),
             entropy,
             difference_variance,
-            bits.of(&differences),
+            bits.of(differences),
             if of_margin > 0.0 { -excess / of_margin } else { 0.0 },
             (1.0 - (-2.0 * excess).exp()).max(0.0).sqrt(),
         ]

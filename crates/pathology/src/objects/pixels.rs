@@ -45,19 +45,16 @@ impl PixelObjects {
     #[must_use]
     pub fn of_labels(labels: &[u32], width: usize) -> Self {
         let mut found = Vec::new();
-        let mut numbers = HashMap::new();
+        let mut numbers = Numbers::new(labels.len());
         for (y, row) in labels.chunks_exact(width).enumerate() {
-            let mut x = 0;
-            while let Some(skipped) = row[x..].iter().position(|label| *label != 0) {
-                let start = x + skipped;
-                let label = row[start];
-                x = start + row[start..].iter().take_while(|other| **other == label).count();
-                let next = numbers.len() as u32;
-                let object = *numbers.entry(label).or_insert(next);
-                found.push((run(y * width + start..y * width + x), object));
+            let mut x = find_label(row);
+            while let Some(label) = row.get(x) {
+                let end = x + row[x..].iter().take_while(|other| *other == label).count();
+                found.push((run(y * width + x..y * width + end), numbers.of(*label)));
+                x = end + find_label(&row[end..]);
             }
         }
-        Self::of_runs(width, numbers.len(), &found)
+        Self::of_runs(width, numbers.count as usize, &found)
     }
 
     /// Groups runs in raster order by object. A counting sort keeps the raster order within each object.
@@ -146,6 +143,47 @@ impl PixelObjects {
     }
 }
 
+/// Numbers of labels in the order of their first occurrence.
+struct Numbers {
+    /// Number by label, plus 1, for labels below `dense_end`: nearly all label maps count from 1.
+    dense: Vec<u32>,
+    dense_end: usize,
+    sparse: HashMap<u32, u32>,
+    count: u32,
+}
+
+impl Numbers {
+    fn new(dense_end: usize) -> Self {
+        Self { dense: Vec::new(), dense_end, sparse: HashMap::new(), count: 0 }
+    }
+
+    fn of(&mut self, label: u32) -> u32 {
+        let index = label as usize;
+        let known = if index < self.dense_end {
+            if index >= self.dense.len() {
+                self.dense.resize(index + 1, 0);
+            }
+            &mut self.dense[index]
+        } else {
+            self.sparse.entry(label).or_default()
+        };
+        if *known == 0 {
+            self.count += 1;
+            *known = self.count;
+        }
+        *known - 1
+    }
+}
+
+/// Returns the position of the first label, or the length. Compares 8 pixels at a time.
+fn find_label(row: &[u32]) -> usize {
+    let (chunks, rest) = row.as_chunks::<8>();
+    let empty = chunks.iter().take_while(|chunk| chunk.iter().fold(0, |all, label| all | label) == 0).count();
+    let tail = chunks.get(empty).map_or(rest, |chunk| &chunk[..]);
+    let skipped = tail.iter().take_while(|label| **label == 0).count();
+    empty * 8 + skipped
+}
+
 /// Converts a range of pixels. 32 bits suffice: the reader allows fewer than 2^31 pixels.
 fn run(pixels: Range<usize>) -> Run {
     Run { start: pixels.start as u32, end: pixels.end as u32 }
@@ -158,8 +196,8 @@ impl ObjectSet for PixelObjects {
         let bounds = |object: usize| {
             let mut bounds = BoundingBox { low: [f64::INFINITY; 2], high: [f64::NEG_INFINITY; 2] };
             for run in self.runs(object) {
-                let y = f64::from(run.start / width);
-                let (left, right) = (f64::from(run.start % width), f64::from((run.end - 1) % width));
+                let [x, y] = [run.start % width, run.start / width];
+                let (left, right, y) = (f64::from(x), f64::from(x + (run.end - run.start) - 1), f64::from(y));
                 bounds.low = [bounds.low[0].min(left), bounds.low[1].min(y)];
                 bounds.high = [bounds.high[0].max(right), bounds.high[1].max(y)];
             }

@@ -2,7 +2,7 @@
 //! number.
 
 use pleach_regions::{DataRegion, ElementType, Table};
-use pleach_workflow::{Accepts, Argument, Operation, OperationError, Port, Value};
+use pleach_workflow::{Accepts, Argument, DeclaredOperation, Port};
 
 /// Descriptors of the workflow, the workflow file first.
 pub(super) const DESCRIPTORS: [(&str, &str); 2] =
@@ -11,45 +11,14 @@ pub(super) const DESCRIPTORS: [(&str, &str); 2] =
 /// Largest argument, 2^53: tables hold f64, which is exact up to there.
 const LARGEST: i64 = 1 << 53;
 
-const ARGUMENTS: [Argument; 1] =
-    [Argument { name: "n", accepts: Accepts::Integers { low: 0, high: LARGEST } }];
-
-const OUTPUTS: [Port; 1] = [Port { name: "echo", element: ElementType::Table }];
-
 /// Operation that returns its argument.
-pub(super) struct Echo;
-
-impl Operation for Echo {
-    fn name(&self) -> &'static str {
-        "noop.echo"
-    }
-
-    fn version(&self) -> u32 {
-        1
-    }
-
-    fn arguments(&self) -> &[Argument] {
-        &ARGUMENTS
-    }
-
-    fn inputs(&self) -> &[Port] {
-        &[]
-    }
-
-    fn outputs(&self) -> &[Port] {
-        &OUTPUTS
-    }
-
-    fn cost_seconds(&self, _pixels: u64) -> f64 {
-        1e-6
-    }
-
-    fn memory_bytes(&self, pixels: u64) -> u64 {
-        ElementType::Table.bytes(pixels)
-    }
-
-    fn run(&self, _inputs: &[&DataRegion], arguments: &[Value]) -> Result<Vec<DataRegion>, OperationError> {
-        let number = arguments.first().map_or(0.0, |number| number.as_f64());
-        Ok(vec![DataRegion::Table(Table::new([("n", number)]))])
-    }
-}
+pub(super) const ECHO: DeclaredOperation = DeclaredOperation {
+    name: "noop.echo",
+    version: 1,
+    arguments: &[Argument { name: "n", accepts: Accepts::Integers { low: 0, high: LARGEST } }],
+    inputs: &[],
+    outputs: &[Port { name: "echo", element: ElementType::Table }],
+    cost_seconds: |_| 1e-6,
+    memory_bytes: |pixels| ElementType::Table.bytes(pixels),
+    run: |_, arguments| Ok(vec![DataRegion::Table(Table::new([("n", arguments[0].as_f64())]))]),
+};

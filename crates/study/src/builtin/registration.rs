@@ -13,7 +13,7 @@ mod volume;
 use alignment::{Affine, Model, Step, displacement_voxels, step};
 use phantom::Phantom;
 use pleach_regions::{DataRegion, DenseArray, ElementType, Table};
-use pleach_workflow::{Accepts, Argument, Operation, OperationError, Port, Registry, Value};
+use pleach_workflow::{Accepts, Argument, DeclaredOperation, OperationError, Port, Registry, Value};
 use volume::Volume;
 
 const FIXED: Port = Port { name: "fixed", element: ElementType::ArrayF32 };
@@ -48,56 +48,10 @@ fn stored(transform: &Affine) -> Result<DataRegion, OperationError> {
 /// Outputs of an operation.
 type Outputs = Result<Vec<DataRegion>, OperationError>;
 
-/// An operation of registrations.
-struct RegistrationOperation {
-    name: &'static str,
-    arguments: &'static [Argument],
-    inputs: &'static [Port],
-    outputs: &'static [Port],
-    /// Seconds on a tile of so many pixels.
-    cost_seconds: fn(u64) -> f64,
-    /// Bytes of its outputs on a tile of so many pixels.
-    memory_bytes: fn(u64) -> u64,
-    run: fn(&[&DataRegion], &[Value]) -> Outputs,
-}
-
-impl Operation for RegistrationOperation {
-    fn name(&self) -> &'static str {
-        self.name
-    }
-
-    fn version(&self) -> u32 {
-        1
-    }
-
-    fn arguments(&self) -> &[Argument] {
-        self.arguments
-    }
-
-    fn inputs(&self) -> &[Port] {
-        self.inputs
-    }
-
-    fn outputs(&self) -> &[Port] {
-        self.outputs
-    }
-
-    fn cost_seconds(&self, pixels: u64) -> f64 {
-        (self.cost_seconds)(pixels)
-    }
-
-    fn memory_bytes(&self, pixels: u64) -> u64 {
-        (self.memory_bytes)(pixels)
-    }
-
-    fn run(&self, inputs: &[&DataRegion], arguments: &[Value]) -> Outputs {
-        (self.run)(inputs, arguments)
-    }
-}
-
 /// Generates the two volumes of a tile, and the transform between them.
-const VOLUMES: RegistrationOperation = RegistrationOperation {
+const VOLUMES: DeclaredOperation = DeclaredOperation {
     name: "registration.volumes",
+    version: 1,
     arguments: &[],
     inputs: &[Port { name: "image", element: ElementType::Bgr8 }],
     outputs: &[FIXED, MOVING, Port { name: "truth", element: ElementType::ArrayF64 }],
@@ -115,8 +69,9 @@ const VOLUMES: RegistrationOperation = RegistrationOperation {
 };
 
 /// Halves the resolution of both volumes.
-const REDUCE: RegistrationOperation = RegistrationOperation {
+const REDUCE: DeclaredOperation = DeclaredOperation {
     name: "registration.reduce",
+    version: 1,
     arguments: &[],
     inputs: &[FIXED, MOVING],
     outputs: &[FIXED, MOVING],
@@ -126,8 +81,9 @@ const REDUCE: RegistrationOperation = RegistrationOperation {
 };
 
 /// Starts with the translation between the centers of gravity.
-const CENTER: RegistrationOperation = RegistrationOperation {
+const CENTER: DeclaredOperation = DeclaredOperation {
     name: "registration.center",
+    version: 1,
     arguments: &[],
     inputs: &[FIXED, MOVING],
     outputs: &[TRANSFORM],
@@ -141,8 +97,9 @@ const CENTER: RegistrationOperation = RegistrationOperation {
 };
 
 /// Improves a translation by one step of least squares.
-const TRANSLATE: RegistrationOperation = RegistrationOperation {
+const TRANSLATE: DeclaredOperation = DeclaredOperation {
     name: "registration.translate",
+    version: 1,
     arguments: &[Argument { name: "damping", accepts: Accepts::Reals { low: 0.0, high: 100.0 } }],
     inputs: &[FIXED, MOVING, TRANSFORM],
     outputs: &[
@@ -156,7 +113,7 @@ const TRANSLATE: RegistrationOperation = RegistrationOperation {
 };
 
 /// As [`TRANSLATE`], for all twelve numbers of an affine transform.
-const DEFORM: RegistrationOperation = RegistrationOperation {
+const DEFORM: DeclaredOperation = DeclaredOperation {
     name: "registration.deform",
     run: |inputs, arguments| refine(Model::Affine, inputs, arguments),
     ..TRANSLATE
@@ -171,8 +128,9 @@ fn refine(model: Model, inputs: &[&DataRegion], arguments: &[Value]) -> Outputs 
 }
 
 /// Compares a transform with the known one.
-const ASSESS: RegistrationOperation = RegistrationOperation {
+const ASSESS: DeclaredOperation = DeclaredOperation {
     name: "registration.assess",
+    version: 1,
     arguments: &[],
     inputs: &[TRANSFORM, Port { name: "truth", element: ElementType::ArrayF64 }, MOVING],
     outputs: &[Port { name: "accuracy", element: ElementType::Table }],
@@ -189,6 +147,7 @@ const ASSESS: RegistrationOperation = RegistrationOperation {
 mod tests {
     use super::*;
     use pleach_pathology::tissue;
+    use pleach_workflow::Operation;
 
     fn value(number: f64) -> Value {
         Value::from_f64(number, pleach_workflow::ValueType::Real).unwrap()

@@ -5,88 +5,53 @@
 //! arguments of an operation are numbers, so each label is an operation.
 
 use pleach_regions::{DataRegion, ElementType, Table};
-use pleach_workflow::{Argument, JOIN, Operation, OperationError, Port, Value};
+use pleach_workflow::{DeclaredOperation, JOIN, OperationError, Port};
 
-/// The operations.
-pub(super) const OPERATIONS: [TableOperation; 3] = [
-    TableOperation {
-        id: JOIN,
+/// The operations: columns of all inputs, in order, with a label before each name.
+pub(super) const OPERATIONS: [DeclaredOperation; 3] = [
+    DeclaredOperation {
+        name: JOIN.0,
+        version: JOIN.1,
+        arguments: &[],
         inputs: &[
             Port { name: "first", element: ElementType::Table },
             Port { name: "second", element: ElementType::Table },
         ],
-        output: [Port { name: "both", element: ElementType::Table }],
-        label: "",
+        outputs: &[Port { name: "both", element: ElementType::Table }],
+        cost_seconds: |_| 1e-6,
+        memory_bytes: |pixels| ElementType::Table.bytes(pixels),
+        run: |inputs, _| labeled("", inputs),
     },
-    label("tables.label-nuclei", "nuclei: "),
-    label("tables.label-levelset", "levelset: "),
+    LABEL_NUCLEI,
+    DeclaredOperation {
+        name: "tables.label-levelset",
+        run: |inputs, _| labeled("levelset: ", inputs),
+        ..LABEL_NUCLEI
+    },
 ];
 
-/// Operation whose output has the columns of all inputs, in order, with a label before each name.
-pub(super) struct TableOperation {
-    /// Name and version.
-    id: (&'static str, u32),
-    inputs: &'static [Port],
-    output: [Port; 1],
-    label: &'static str,
-}
+const LABEL_NUCLEI: DeclaredOperation = DeclaredOperation {
+    name: "tables.label-nuclei",
+    version: 1,
+    arguments: &[],
+    inputs: &[Port { name: "table", element: ElementType::Table }],
+    outputs: &[Port { name: "labeled", element: ElementType::Table }],
+    cost_seconds: |_| 1e-6,
+    memory_bytes: |pixels| ElementType::Table.bytes(pixels),
+    run: |inputs, _| labeled("nuclei: ", inputs),
+};
 
-const fn label(name: &'static str, label: &'static str) -> TableOperation {
-    TableOperation {
-        id: (name, 1),
-        inputs: &[Port { name: "table", element: ElementType::Table }],
-        output: [Port { name: "labeled", element: ElementType::Table }],
-        label,
-    }
-}
-
-impl Operation for TableOperation {
-    fn name(&self) -> &'static str {
-        self.id.0
-    }
-
-    fn version(&self) -> u32 {
-        self.id.1
-    }
-
-    fn arguments(&self) -> &[Argument] {
-        &[]
-    }
-
-    fn inputs(&self) -> &[Port] {
-        self.inputs
-    }
-
-    fn outputs(&self) -> &[Port] {
-        &self.output
-    }
-
-    fn cost_seconds(&self, _pixels: u64) -> f64 {
-        1e-6
-    }
-
-    fn memory_bytes(&self, pixels: u64) -> u64 {
-        ElementType::Table.bytes(pixels)
-    }
-
-    fn run(&self, inputs: &[&DataRegion], _arguments: &[Value]) -> Result<Vec<DataRegion>, OperationError> {
-        if inputs.len() != self.inputs.len() {
-            return Err(OperationError::Arity {
-                what: "inputs",
-                wanted: self.inputs.len(),
-                found: inputs.len(),
-            });
-        }
-        let tables: Vec<&Table> = inputs.iter().map(|input| input.table()).collect::<Result<_, _>>()?;
-        let columns = tables.iter().flat_map(|table| table.columns());
-        let labeled = columns.map(|(name, value)| (format!("{}{name}", self.label), value));
-        Ok(vec![DataRegion::Table(Table::new(labeled))])
-    }
+fn labeled(label: &str, inputs: &[&DataRegion]) -> Result<Vec<DataRegion>, OperationError> {
+    let tables: Vec<&Table> = inputs.iter().map(|input| input.table()).collect::<Result<_, _>>()?;
+    let columns = tables.iter().flat_map(|table| table.columns());
+    let labeled = columns.map(|(name, value)| (format!("{label}{name}"), value));
+    Ok(vec![DataRegion::Table(Table::new(labeled))])
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use pleach_workflow::Operation;
 
     fn table(columns: &[(&str, f64)]) -> DataRegion {
         DataRegion::Table(Table::new(columns.iter().copied()))

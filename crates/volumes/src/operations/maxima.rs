@@ -1,18 +1,19 @@
 //! Local maxima as points.
 
-use super::{VolumeOperation, fail, reals, sides};
+use super::{bytes, fail, reals, seconds, sides};
 use pleach_regions::{DataRegion, ElementType, Points};
-use pleach_workflow::{Accepts, Argument, Port};
+use pleach_workflow::{Accepts, Argument, DeclaredOperation, Port};
 
 /// Pixels of at least `threshold` that no neighbor exceeds (8 in a plane, 26 in a stack), as points at their centers. Of
 /// equal neighbors, the one before the others is one: along z, then y, then x. Bounds: a halo of 1 pixel.
-pub(super) const MAXIMA: VolumeOperation = VolumeOperation {
+pub(super) const MAXIMA: DeclaredOperation = DeclaredOperation {
     name: "volume.maxima",
+    version: 1,
     arguments: &[Argument { name: "threshold", accepts: Accepts::Reals { low: 0.0, high: 1e9 } }],
     inputs: &[Port { name: "reals", element: ElementType::ArrayF32 }],
     outputs: &[Port { name: "points", element: ElementType::Points }],
-    nanoseconds_a_pixel: 40.0,
-    bytes_a_pixel: 4,
+    cost_seconds: |pixels| seconds(40.0, pixels),
+    memory_bytes: |pixels| bytes(4, pixels),
     run: |inputs, arguments| {
         let (array, values) = reals(inputs[0])?;
         let (sides, threshold) = (sides(array), arguments[0].as_f64());

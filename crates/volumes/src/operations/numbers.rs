@@ -1,8 +1,8 @@
 //! Reals of images: the input of all other operations.
 
-use super::{Outputs, VolumeOperation, fail, small};
+use super::{bytes, fail, seconds, small};
 use pleach_regions::{DataRegion, DenseArray, ElementType, Sample};
-use pleach_workflow::{Accepts, Argument, OperationError, Port, Value};
+use pleach_workflow::{Accepts, Argument, DeclaredOperation, OperationError, Port, Value};
 
 const REALS: &[Port] = &[Port { name: "reals", element: ElementType::ArrayF32 }];
 
@@ -11,13 +11,14 @@ const CHANNEL: &[Argument] =
     &[Argument { name: "channel", accepts: Accepts::Integers { low: 0, high: 255 } }];
 
 /// Mean of the colors of an image, per pixel. Bounds: own.
-pub(super) const OF_IMAGE: VolumeOperation = VolumeOperation {
+pub(super) const OF_IMAGE: DeclaredOperation = DeclaredOperation {
     name: "volume.reals-of-image",
+    version: 1,
     arguments: &[],
     inputs: &[Port { name: "image", element: ElementType::Bgr8 }],
     outputs: REALS,
-    nanoseconds_a_pixel: 2.0,
-    bytes_a_pixel: 4,
+    cost_seconds: |pixels| seconds(2.0, pixels),
+    memory_bytes: |pixels| bytes(4, pixels),
     run: |inputs, _| {
         let image = inputs[0].raster(ElementType::Bgr8)?;
         let channels = usize::from(image.channels());
@@ -29,28 +30,33 @@ pub(super) const OF_IMAGE: VolumeOperation = VolumeOperation {
 };
 
 /// One channel of an array of 8 bits. Bounds: own.
-pub(super) const OF_U8: VolumeOperation = VolumeOperation {
+pub(super) const OF_U8: DeclaredOperation = DeclaredOperation {
     name: "volume.reals-of-u8",
+    version: 1,
     arguments: CHANNEL,
     inputs: &[Port { name: "volume", element: ElementType::ArrayU8 }],
     outputs: REALS,
-    nanoseconds_a_pixel: 2.0,
-    bytes_a_pixel: 4,
+    cost_seconds: |pixels| seconds(2.0, pixels),
+    memory_bytes: |pixels| bytes(4, pixels),
     run: |inputs, arguments| channel::<u8>(inputs[0].array(ElementType::ArrayU8)?, arguments),
 };
 
 /// One channel of an array of 16 bits. Bounds: own.
-pub(super) const OF_U16: VolumeOperation = VolumeOperation {
+pub(super) const OF_U16: DeclaredOperation = DeclaredOperation {
     name: "volume.reals-of-u16",
+    version: 1,
     arguments: CHANNEL,
     inputs: &[Port { name: "volume", element: ElementType::ArrayU16 }],
     outputs: REALS,
-    nanoseconds_a_pixel: 2.0,
-    bytes_a_pixel: 4,
+    cost_seconds: |pixels| seconds(2.0, pixels),
+    memory_bytes: |pixels| bytes(4, pixels),
     run: |inputs, arguments| channel::<u16>(inputs[0].array(ElementType::ArrayU16)?, arguments),
 };
 
-fn channel<T: Sample + Into<f32>>(array: &DenseArray, arguments: &[Value]) -> Outputs {
+fn channel<T: Sample + Into<f32>>(
+    array: &DenseArray,
+    arguments: &[Value],
+) -> Result<Vec<DataRegion>, OperationError> {
     let (channel, channels) = (small(arguments[0]), usize::from(array.channels()));
     if channel >= channels {
         let cause = format!("channel {channel}; 0 to {} are allowed", channels - 1);

@@ -1,21 +1,22 @@
 //! Points: their number, and links to those of the next time.
 
-use super::{VolumeOperation, points_of};
+use super::{bytes, points_of, seconds};
 use pleach_regions::{DataRegion, ElementType, Points, Table};
-use pleach_workflow::{Accepts, Argument, Port};
+use pleach_workflow::{Accepts, Argument, DeclaredOperation, Port};
 use rstar::primitives::GeomWithData;
 use rstar::{PointDistance, RTree};
 
 const POINTS: ElementType = ElementType::Points;
 
 /// Number of points, as the column `points`. Bounds: own for each tile, whole for each specimen.
-pub(super) const COUNT: VolumeOperation = VolumeOperation {
+pub(super) const COUNT: DeclaredOperation = DeclaredOperation {
     name: "points.count",
+    version: 1,
     arguments: &[],
     inputs: &[Port { name: "points", element: POINTS }],
     outputs: &[Port { name: "count", element: ElementType::Table }],
-    nanoseconds_a_pixel: 0.01,
-    bytes_a_pixel: 0,
+    cost_seconds: |pixels| seconds(0.01, pixels),
+    memory_bytes: |pixels| bytes(0, pixels),
     run: |inputs, _| {
         let count = points_of(inputs[0])?.len() as f64;
         Ok(vec![DataRegion::Table(Table::new([("points", count)]))])
@@ -26,13 +27,14 @@ pub(super) const COUNT: VolumeOperation = VolumeOperation {
 /// most `distance` pixels apart. Columns: `linked`, `vanished` (without a successor), `appeared` (without a predecessor) and
 /// `displacement`, the mean distance of linked points, pixels. Of equally near points, the first one counts. Bounds: own,
 /// and an offset of 1 along t.
-pub(super) const LINK: VolumeOperation = VolumeOperation {
+pub(super) const LINK: DeclaredOperation = DeclaredOperation {
     name: "points.link",
+    version: 1,
     arguments: &[Argument { name: "distance", accepts: Accepts::Reals { low: 0.0, high: 1e6 } }],
     inputs: &[Port { name: "points", element: POINTS }, Port { name: "next", element: POINTS }],
     outputs: &[Port { name: "links", element: ElementType::Table }],
-    nanoseconds_a_pixel: 5.0,
-    bytes_a_pixel: 1,
+    cost_seconds: |pixels| seconds(5.0, pixels),
+    memory_bytes: |pixels| bytes(1, pixels),
     run: |inputs, arguments| {
         let (now, next) = (points_of(inputs[0])?, points_of(inputs[1])?);
         let distances = linked(now, next, arguments[0].as_f64());

@@ -1,8 +1,8 @@
 //! Smoothing: the mean of a box around each pixel.
 
-use super::{VolumeOperation, fail, reals, sides, small};
+use super::{bytes, fail, reals, seconds, sides, small};
 use pleach_regions::{DataRegion, DenseArray, ElementType};
-use pleach_workflow::{Accepts, Argument, Port};
+use pleach_workflow::{Accepts, Argument, DeclaredOperation, Port};
 
 const RADIUS: Accepts = Accepts::Integers { low: 0, high: 64 };
 
@@ -11,16 +11,17 @@ const RADIUS: Accepts = Accepts::Integers { low: 0, high: 64 };
 ///
 /// Each axis is averaged by itself, each mean summed in order from the first pixel: a running sum would round
 /// differently in each block.
-pub(super) const SMOOTH: VolumeOperation = VolumeOperation {
+pub(super) const SMOOTH: DeclaredOperation = DeclaredOperation {
     name: "volume.smooth",
+    version: 1,
     arguments: &[
         Argument { name: "radius", accepts: RADIUS },
         Argument { name: "radius_z", accepts: RADIUS },
     ],
     inputs: &[Port { name: "reals", element: ElementType::ArrayF32 }],
     outputs: &[Port { name: "smooth", element: ElementType::ArrayF32 }],
-    nanoseconds_a_pixel: 60.0,
-    bytes_a_pixel: 8,
+    cost_seconds: |pixels| seconds(60.0, pixels),
+    memory_bytes: |pixels| bytes(8, pixels),
     run: |inputs, arguments| {
         let (array, values) = reals(inputs[0])?;
         let radii = [small(arguments[0]), small(arguments[0]), small(arguments[1])];
