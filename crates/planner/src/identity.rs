@@ -5,7 +5,7 @@
 //! different provenances never give the same bytes.
 
 use pleach_regions::{RegionKey, UnitLayout};
-use pleach_workflow::{Comparison, Guard, SlideTile, Stage, StainFit, Value};
+use pleach_workflow::{Comparison, Guard, SlideTile, Stage, StainFit, Value, VolumeBlock};
 use std::path::Path;
 
 /// Identity of a stage instance.
@@ -84,6 +84,18 @@ pub fn of_tile(role: &str, path: &Path, slide: Option<&SlideTile>) -> RegionKey 
     for side in core.iter().chain(window) {
         hash.part(&side.to_le_bytes());
     }
+    hash.key()
+}
+
+/// Returns the region key of a block of an image. Blocks of equal content in other places have other keys.
+pub fn of_block(role: &str, path: &Path, block: &VolumeBlock) -> RegionKey {
+    let mut hash = Hash::new("block");
+    hash.part(role.as_bytes());
+    hash.part(path.as_os_str().as_encoded_bytes());
+    for number in block.start.iter().chain(&block.length) {
+        hash.part(&number.to_le_bytes());
+    }
+    hash.part(&block.digest.0);
     hash.key()
 }
 

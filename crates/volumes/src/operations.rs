@@ -16,6 +16,7 @@ pub fn operations() -> Vec<Arc<dyn Operation>> {
         numbers::OF_IMAGE,
         numbers::OF_U8,
         numbers::OF_U16,
+        numbers::OF_F32,
         smooth::SMOOTH,
         maxima::MAXIMA,
         points::COUNT,

@@ -67,10 +67,12 @@ pub(super) fn look_at_tiles(
         let key = |(place, input): (usize, &RegionDecl)| match (
             layout(&study.workflow, units, place, number),
             study.fit_of(input, file),
+            &file.block,
         ) {
-            (Some(layout), _) => identity::of_layout(&input.region, &layout),
-            (None, Some(fit)) => identity::of_stain_fit(&input.region, fit),
-            (None, None) => identity::of_tile(&input.region, &file.path, file.slide.as_ref()),
+            (Some(layout), ..) => identity::of_layout(&input.region, &layout),
+            (None, Some(fit), _) => identity::of_stain_fit(&input.region, fit),
+            (None, None, Some(block)) => identity::of_block(&input.region, &file.path, block),
+            (None, None, None) => identity::of_tile(&input.region, &file.path, file.slide.as_ref()),
         };
         let mut inputs: Vec<_> = study.workflow.inputs.iter().enumerate().map(key).collect();
         if let ReferenceSource::Masks(masks) = &study.reference {
@@ -80,13 +82,15 @@ pub(super) fn look_at_tiles(
                 identity::of_tile(&format!("reference {as_type}"), &masks[number], file.slide.as_ref())
             }));
         }
-        let (pixels, counted) = match &file.slide {
-            Some(part) => {
+        let (pixels, counted) = match (&file.slide, &file.block) {
+            // Its pixels have been read.
+            (None, Some(block)) => (block.pixels(), Counted { is_some: true, pixels: None }),
+            (Some(part), _) => {
                 let of = of_slides.get(&*file.path);
                 let core = of.map(|of| (&*of.set, View { window: rectangle(part.core), ..of.view }));
                 (part.pixels(), Counted::new(study, part.core, core))
             }
-            None => inspect_tile(study_file, study, number, &mut found, &mut tally)?,
+            (None, None) => inspect_tile(study_file, study, number, &mut found, &mut tally)?,
         };
         found.tiles.push(PlanTile { pixels, inputs });
         found.is_kept.push(counted.is_some);

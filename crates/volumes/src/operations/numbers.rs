@@ -50,6 +50,17 @@ pub(super) const OF_U16: VolumeOperation = VolumeOperation {
     run: |inputs, arguments| channel::<u16>(inputs[0].array(ElementType::ArrayU16)?, arguments),
 };
 
+/// One channel of an array of 32-bit reals. Bounds: own.
+pub(super) const OF_F32: VolumeOperation = VolumeOperation {
+    name: "volume.reals-of-f32",
+    arguments: CHANNEL,
+    inputs: &[Port { name: "volume", element: ElementType::ArrayF32 }],
+    outputs: REALS,
+    nanoseconds_a_pixel: 2.0,
+    bytes_a_pixel: 4,
+    run: |inputs, arguments| channel::<f32>(inputs[0].array(ElementType::ArrayF32)?, arguments),
+};
+
 fn channel<T: Sample + Into<f32>>(array: &DenseArray, arguments: &[Value]) -> Outputs {
     let (channel, channels) = (small(arguments[0]), usize::from(array.channels()));
     if channel >= channels {
