@@ -18,7 +18,7 @@ use pleach_dispatch::plan::ReuseScope;
 use pleach_external::{CodeFiles, OperationDescription, descriptions};
 use pleach_planner::{PlanTile, StrategyName, identity};
 use pleach_slides::files_of;
-use pleach_study::{Defect, PreparedStudy, SubmittedStudy, units};
+use pleach_study::{Defect, PreparedStudy, SubmittedStudy, inputs, units};
 use pleach_workflow::{ReferenceSource, RegionDecl, Registry, SlideTile, Study, Value};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap};
@@ -295,17 +295,8 @@ impl Submission {
         let facts = |number: usize| {
             let (tile, file) = (&self.inputs[number], &self.study.tiles[number]);
             let key = |(place, input): (usize, &RegionDecl)| {
-                let role = || format!("study {id} {}", input.region);
-                match (
-                    units::layout(workflow, placed.as_ref(), place, number),
-                    self.study.fit_of(input, file),
-                    &file.block,
-                ) {
-                    (Some(layout), ..) => identity::of_layout(&role(), &layout),
-                    (None, Some(fit), _) => identity::of_stain_fit(&role(), fit),
-                    (None, None, Some(block)) => identity::of_block(&role(), Path::new(&tile.path), block),
-                    (None, None, None) => of(&input.region, tile, file.slide.as_ref()),
-                }
+                let role = format!("study {id} {}", input.region);
+                inputs::key(&self.study, placed.as_ref(), (place, number), &role, Path::new(&tile.path))
             };
             let mut inputs: Vec<_> = workflow.inputs.iter().enumerate().map(key).collect();
             if let Some(mask) = self.inputs.get(count + number) {

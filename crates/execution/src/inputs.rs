@@ -16,8 +16,8 @@ use pleach_results::cache_walk;
 use pleach_study::PreparedStudy;
 use pleach_study::file_digest::digest;
 use pleach_study::references::ReferenceFile;
-use pleach_study::{units, volumes};
-use pleach_workflow::{AnnotationPart, AnnotationRules, ReferenceSource, SlideTile, StainFit, VolumeBlock};
+use pleach_study::{inputs, volumes};
+use pleach_workflow::{AnnotationPart, AnnotationRules, ReferenceSource, SlideTile, VolumeBlock};
 use slide::{Core, SlideFile, Window};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -118,9 +118,7 @@ pub(crate) fn sources(prepared: &PreparedStudy) -> HashMap<RegionKey, Arc<dyn So
             Some(source)
         };
         for (place, (&key, input)) in facts.inputs.iter().zip(declared).enumerate() {
-            let layout = units::layout(workflow, prepared.units.as_ref(), place, number);
-            let table = layout.map(|layout| layout.to_table());
-            let table = table.or_else(|| prepared.study.fit_of(input, tile).map(StainFit::table));
+            let table = inputs::table(&prepared.study, prepared.units.as_ref(), (place, number));
             let block = tile.block.clone().map(|block| Block { path: tile.path.clone(), block });
             let source: Option<Arc<dyn Source>> = match (&tile.slide, input.element) {
                 _ if table.is_some() => table.map(|table| Arc::new(Given(table)) as Arc<dyn Source>),

@@ -4,7 +4,7 @@
 //! An identity is a BLAKE3 hash of a canonical byte string. Each part has a fixed size or follows its length, so that
 //! different provenances never give the same bytes.
 
-use pleach_regions::{RegionKey, UnitLayout};
+use pleach_regions::{RegionKey, Table, UnitLayout};
 use pleach_workflow::{Comparison, Guard, SlideTile, Stage, StainFit, Value, VolumeBlock};
 use std::path::Path;
 
@@ -106,6 +106,16 @@ pub fn of_stain_fit(role: &str, fit: &StainFit) -> RegionKey {
     for (column, value) in fit.columns() {
         hash.part(column.as_bytes());
         hash.value(Value::Real(value));
+    }
+    hash.key()
+}
+
+/// Returns the region key of the calibration of an image, by its numbers.
+pub fn of_calibration(role: &str, calibration: &Table) -> RegionKey {
+    let mut hash = Hash::new("calibration");
+    hash.part(role.as_bytes());
+    for (_, number) in calibration.columns() {
+        hash.part(&number.to_bits().to_le_bytes());
     }
     hash.key()
 }

@@ -24,4 +24,4 @@ pub use error::{
     AnnotationsError, PrepareError, SamplingError, SelectionError, SlideTilesError, SlideTilesProblem,
 };
 pub use prepared::{PreparedStudy, SubmittedStudy};
-pub use prepared::{annotations, units};
+pub use prepared::{annotations, inputs, units};

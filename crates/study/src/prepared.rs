@@ -4,6 +4,7 @@
 
 pub mod annotations;
 mod digests;
+pub mod inputs;
 mod inspect;
 mod parts;
 mod room;

@@ -37,6 +37,11 @@ enum VolumesProblem {
         image.display()
     )]
     Large { image: PathBuf, found: u64 },
+    #[error(
+        "{}: the size of pixels is unknown; region calibration of workflow {workflow} needs its micrometers in the metadata",
+        image.display()
+    )]
+    Calibration { image: PathBuf, workflow: String },
     #[error("blocks beyond {MAX_BLOCKS} in all images; larger sides x, y or z reduce their number")]
     Many,
 }
@@ -44,7 +49,7 @@ enum VolumesProblem {
 impl VolumesProblem {
     fn field(&self) -> &'static str {
         match self {
-            Self::Unreadable(_) | Self::Element { .. } => "images",
+            Self::Unreadable(_) | Self::Element { .. } | Self::Calibration { .. } => "images",
             Self::Channel { .. } => "channels",
             Self::Large { .. } | Self::Many => "partition",
         }
@@ -130,7 +135,13 @@ fn name(image: &str, info: &VolumeInfo, [x, y, z, t]: [u32; 4]) -> String {
 /// Checks that the workflow reads images of this type.
 fn check_elements(study: &Study, named: &StudyTile, info: &VolumeInfo) -> Result<(), VolumesProblem> {
     let workflow = &study.workflow;
-    let other = workflow.inputs.iter().find(|input| input.element != info.element());
+    let (calibrations, images): (Vec<_>, Vec<_>) =
+        workflow.inputs.iter().partition(|input| input.is_calibration());
+    if !calibrations.is_empty() && info.calibration().is_none() {
+        let (image, workflow) = (named.path.clone(), workflow.name.clone());
+        return Err(VolumesProblem::Calibration { image, workflow });
+    }
+    let other = images.into_iter().find(|input| input.element != info.element());
     other.map_or(Ok(()), |input| {
         Err(VolumesProblem::Element {
             image: named.path.clone(),
@@ -192,4 +203,54 @@ pub fn notes(study: &Study) -> Vec<String> {
         format!("image {}: {info}; {blocks} block{}", file.name, if blocks == 1 { "" } else { "s" })
     };
     volumes.files.iter().zip(&volumes.infos).map(note).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pleach_regions::NumberType;
+    use pleach_volumes::{OmeZarrWriter, PlaneIndex};
+    use std::fs;
+
+    #[test]
+    fn changed_or_absent_block_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let image = folder.path().join("s.zarr");
+        let info = VolumeInfo {
+            sides: [3, 2, 2, 1],
+            has_z: true,
+            channels: 1,
+            channel_names: Vec::new(),
+            number: NumberType::U16,
+            pixel_um: [None; 3],
+            step_seconds: None,
+        };
+        let writer = OmeZarrWriter::create(&image, info).unwrap();
+        (0..2).for_each(|z| writer.write(PlaneIndex { z, t: 0 }, &[1, 2, 3, 4, 5, 6]).unwrap());
+        writer.finish().unwrap();
+        let path = image.join("zarr.json");
+        let mut block = VolumeBlock {
+            axes: 3,
+            cell: [1, 0, 0, 0],
+            start: [2, 0, 0, 0],
+            length: [1, 2, 2],
+            channels: vec![0],
+            digest: Digest([0; 32]),
+        };
+        let changed = format!("{}: it has changed since the study began", path.display());
+        assert_eq!(read(&path, &block).unwrap_err().to_string(), changed);
+        let mut file = VolumeFile::open(&path).unwrap();
+        let range = BlockRange { start: block.start, length: block.length };
+        let region = DataRegion::Array(file.read(&path, &range, &[0]).unwrap());
+        block.digest = region.digest();
+        assert_eq!(read(&path, &block).unwrap(), region);
+        // Without its chunk, a plane has the fill value.
+        fs::remove_file(image.join("0/c/0/1/0/0")).unwrap();
+        assert_eq!(read(&path, &block).unwrap_err().to_string(), changed);
+        fs::remove_dir_all(&image).unwrap();
+        let absent = read(&path, &block).unwrap_err().to_string();
+        let cause =
+            "(an OME-Zarr folder is not transferred: all workers read it from storage that they share)";
+        assert!(absent.ends_with(cause), "{absent}");
+    }
 }

@@ -21,6 +21,7 @@ pub fn operations() -> Vec<Arc<dyn Operation>> {
         maxima::MAXIMA,
         points::COUNT,
         points::LINK,
+        points::LINK_UM,
     ];
     all.into_iter().map(|operation| Arc::new(operation) as Arc<dyn Operation>).collect()
 }

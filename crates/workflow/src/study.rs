@@ -28,7 +28,7 @@ pub(crate) use annotations::{KEY as ANNOTATIONS_KEY, RULES as ANNOTATION_RULES_K
 pub use applied::AppliedImages;
 use header::Header;
 pub(crate) use images::volumes::KEYS as VOLUME_KEYS;
-pub use images::volumes::{VOLUME_METADATA, VolumeBlock, VolumeInfo, Volumes};
+pub use images::volumes::{CALIBRATION_COLUMNS, VOLUME_METADATA, VolumeBlock, VolumeInfo, Volumes};
 use images::{Images, images, switches, within_regions, without_halo};
 pub use inputs::{ReferenceSource, StudyTile};
 pub use method::{BasePoints, GivenDataMethod, Method};

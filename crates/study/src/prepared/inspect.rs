@@ -1,7 +1,7 @@
 //! Reads headers of images, and annotations in full: sizes and region keys of tiles, their weights, and tiles without a
 //! region of interest.
 
-use super::units::layout;
+use super::inputs;
 use crate::references::{self, ReferenceError};
 use crate::{PrepareError, SelectionError, file_digest, slides};
 use pleach_pathology::image_io::{self, AnnotationSet, TileInfo};
@@ -62,19 +62,11 @@ pub(super) fn look_at_tiles(
     let mut tally = Tally::default();
     let of_slides = annotations_of_slides(study, &mut tally, &mut found.annotations)?;
     for (number, file) in study.tiles.iter().enumerate() {
-        // Every workflow input is the tile itself, except the core of a slide's tile, the pixels that count, layouts and
-        // fitted values.
-        let key = |(place, input): (usize, &RegionDecl)| match (
-            layout(&study.workflow, units, place, number),
-            study.fit_of(input, file),
-            &file.block,
-        ) {
-            (Some(layout), ..) => identity::of_layout(&input.region, &layout),
-            (None, Some(fit), _) => identity::of_stain_fit(&input.region, fit),
-            (None, None, Some(block)) => identity::of_block(&input.region, &file.path, block),
-            (None, None, None) => identity::of_tile(&input.region, &file.path, file.slide.as_ref()),
+        let declared = study.workflow.inputs.iter().enumerate();
+        let key = |(place, input): (usize, &RegionDecl)| {
+            inputs::key(study, units, (place, number), &input.region, &file.path)
         };
-        let mut inputs: Vec<_> = study.workflow.inputs.iter().enumerate().map(key).collect();
+        let mut inputs: Vec<_> = declared.map(key).collect();
         if let ReferenceSource::Masks(masks) = &study.reference {
             // A reference read as a mask and as a label map is two regions.
             let read_as = study.workflow.reference_elements();

@@ -63,17 +63,7 @@ pub(super) fn found(input: &Section<'_>, key: &str) -> Result<Vec<StudyTile>, St
             continue;
         }
         if !pattern.contains(['*', '?', '[']) {
-            let wanted = if path.is_dir() {
-                match key {
-                    "images" => {
-                        "a folder without zarr.json; OME-Zarr folders, OME-TIFF files or patterns are allowed"
-                    }
-                    "slides" => "a folder; files or a pattern such as \"slides/*.svs\" are allowed",
-                    _ => "a folder; files or a pattern such as \"tiles/*.png\" are allowed",
-                }
-            } else {
-                "no such file"
-            };
+            let wanted = if path.is_dir() { wanted_for_folder(key) } else { "no such file" };
             return fail(input, key, StudyProblem::NotThere { path, wanted });
         }
         let before = paths.len();
@@ -124,6 +114,15 @@ pub(super) fn found(input: &Section<'_>, key: &str) -> Result<Vec<StudyTile>, St
         fit: None,
     });
     Ok(named.collect())
+}
+
+/// Returns the problem of a folder among files.
+fn wanted_for_folder(key: &str) -> &'static str {
+    match key {
+        "images" => "a folder without zarr.json; OME-Zarr folders, OME-TIFF files or patterns are allowed",
+        "slides" => "a folder; files or a pattern such as \"slides/*.svs\" are allowed",
+        _ => "a folder; files or a pattern such as \"tiles/*.png\" are allowed",
+    }
 }
 
 /// Returns whether a path is a file or, among images, a folder of the Zarr format: by its metadata, or by its name.

@@ -77,43 +77,46 @@ pub(super) fn described(text: &str) -> Result<(VolumeInfo, Planes), Problem> {
     }
     let order = order(needed("DimensionOrder")?)?;
     let directories = directories(pixels, order, [sides[2], sides[3], channels])?;
-    let size = |axis: &str| {
-        let unit = pixels.attribute(format!("PhysicalSize{axis}Unit").as_str()).unwrap_or("µm");
-        let um = match unit {
-            "Å" => 1e-4,
-            "nm" => 1e-3,
-            // The sign of micro, and the Greek letter.
-            "µm" | "\u{3bc}m" => 1.0,
-            "mm" => 1e3,
-            "cm" => 1e4,
-            "m" => 1e6,
-            _ => return None,
-        };
-        positive(pixels.attribute(format!("PhysicalSize{axis}").as_str())?, um)
-    };
-    let step = || {
-        let seconds = match pixels.attribute("TimeIncrementUnit").unwrap_or("s") {
-            "ns" => 1e-9,
-            "µs" | "\u{3bc}s" => 1e-6,
-            "ms" => 1e-3,
-            "s" => 1.0,
-            "min" => 60.0,
-            "h" => 3600.0,
-            "d" => 86_400.0,
-            _ => return None,
-        };
-        positive(pixels.attribute("TimeIncrement")?, seconds)
-    };
     let info = VolumeInfo {
         sides,
         has_z: sides[2] > 1,
         channels,
         channel_names,
         number,
-        pixel_um: [size("X"), size("Y"), size("Z")],
-        step_seconds: step(),
+        pixel_um: ["X", "Y", "Z"].map(|axis| micrometers(pixels, axis)),
+        step_seconds: seconds(pixels),
     };
     Ok((info, Planes { order, directories }))
+}
+
+/// Returns the size of a pixel along an axis.
+fn micrometers(pixels: Node<'_, '_>, axis: &str) -> Option<f64> {
+    let um = match pixels.attribute(format!("PhysicalSize{axis}Unit").as_str()).unwrap_or("µm") {
+        "Å" => 1e-4,
+        "nm" => 1e-3,
+        // The sign of micro, and the Greek letter.
+        "µm" | "\u{3bc}m" => 1.0,
+        "mm" => 1e3,
+        "cm" => 1e4,
+        "m" => 1e6,
+        _ => return None,
+    };
+    positive(pixels.attribute(format!("PhysicalSize{axis}").as_str())?, um)
+}
+
+/// Returns the seconds between times.
+fn seconds(pixels: Node<'_, '_>) -> Option<f64> {
+    let seconds = match pixels.attribute("TimeIncrementUnit").unwrap_or("s") {
+        "ns" => 1e-9,
+        "µs" | "\u{3bc}s" => 1e-6,
+        "ms" => 1e-3,
+        "s" => 1.0,
+        "min" => 60.0,
+        "h" => 3600.0,
+        "d" => 86_400.0,
+        _ => return None,
+    };
+    positive(pixels.attribute("TimeIncrement")?, seconds)
 }
 
 /// Returns a positive number in another unit.

@@ -4,9 +4,10 @@
 
 use super::super::inputs::{StudyTile, found};
 use super::super::wording::{SECTION, fail};
-use super::super::{StudyError, StudyProblem};
+use super::super::{Study, StudyError, StudyProblem};
 use crate::toml_fields::Section;
-use pleach_regions::{Digest, ElementType, NumberType, UnitBox};
+use crate::workflow::RegionDecl;
+use pleach_regions::{Digest, ElementType, NumberType, Table, UnitBox};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -64,6 +65,42 @@ impl VolumeInfo {
             NumberType::F32 => ElementType::ArrayF32,
             NumberType::F64 => ElementType::ArrayF64,
         }
+    }
+}
+
+/// Name of the workflow input with the calibration of an image.
+const CALIBRATION: &str = "calibration";
+
+/// Columns of a calibration: size of a pixel along x, y and z in micrometers, and seconds between times.
+pub const CALIBRATION_COLUMNS: [&str; 4] = ["x_um", "y_um", "z_um", "step_seconds"];
+
+impl RegionDecl {
+    /// Returns whether this is the calibration of an image, a table.
+    #[must_use]
+    pub fn is_calibration(&self) -> bool {
+        self.region == CALIBRATION && self.element == ElementType::Table
+    }
+}
+
+impl VolumeInfo {
+    /// Returns the calibration as a table: 1 µm along a missing axis z, and 0 s without known times. `None` if the size of
+    /// pixels is unknown.
+    #[must_use]
+    pub fn calibration(&self) -> Option<Table> {
+        let [x, y, z] = self.pixel_um;
+        let z = if self.has_z { z? } else { z.unwrap_or(1.0) };
+        let values = [x?, y?, z, self.step_seconds.unwrap_or(0.0)];
+        Some(Table::new(CALIBRATION_COLUMNS.into_iter().zip(values)))
+    }
+}
+
+impl Study {
+    /// Returns the calibration that a tile has as this workflow input. `None` for other inputs.
+    #[must_use]
+    pub fn calibration_of(&self, input: &RegionDecl, tile: &StudyTile) -> Option<Table> {
+        let volumes = self.volumes.as_ref().filter(|_| input.is_calibration() && tile.block.is_some())?;
+        let place = volumes.files.iter().position(|file| file.path == tile.path)?;
+        volumes.infos.get(place)?.calibration()
     }
 }
 
