@@ -264,6 +264,10 @@ pub(crate) const EXAMPLES: [(&str, &[Example]); 45] = [
         "tissue",
         &[
             ("pleach tissue --out tiles --count 4 --size 1024", "Make 4 tiles of 1024 x 1024 px."),
+            (
+                "pleach tissue --volume 192x144x32x6 --out spots.ome.zarr",
+                "Make a z-stack of spots over time.",
+            ),
             ("pleach tissue --slide 20000x20000 --out slide.tif", "Make a slide of 20,000 x 20,000 px."),
         ],
     ),

@@ -55,12 +55,16 @@ pub(crate) struct DemoArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct TissueArgs {
-    /// Folder for the tiles and their label maps, or with --slide a file for the slide (tiled TIFF)
+    /// Folder for the tiles and their label maps, with --slide a file for the slide (tiled TIFF), or with --volume a folder for
+    /// the image (OME-Zarr)
     #[arg(long, value_name = "DIR|FILE")]
     pub(crate) out: PathBuf,
     /// Make one slide of this size in pixels, 512x512 to 262144x262144
     #[arg(long, value_name = "WIDTHxHEIGHT", value_parser = slide_size, conflicts_with_all = ["size", "count"])]
     pub(crate) slide: Option<[u32; 2]>,
+    /// Make one image of moving spots with these sides in pixels along x, y and z, and this number of times
+    #[arg(long, value_name = "XxYxZxTIMES", value_parser = volume_sides, conflicts_with_all = ["size", "count", "slide"])]
+    pub(crate) volume: Option<[u32; 4]>,
     /// File for the outlines of the slide's nuclei (GeoJSON)
     #[arg(long, value_name = "FILE", requires = "slide")]
     pub(crate) annotations: Option<PathBuf>,
@@ -93,3 +97,27 @@ fn slide_size(text: &str) -> Result<[u32; 2], String> {
         }
     }
 }
+
+/// Reads the sides and times of an image of more dimensions.
+fn volume_sides(text: &str) -> Result<[u32; 4], String> {
+    let sides: Option<Vec<u32>> = text.split('x').map(|side| side.parse().ok()).collect();
+    let sides = sides.and_then(|sides| <[u32; 4]>::try_from(sides).ok());
+    let allowed = 1..=MAX_VOLUME_SIDE;
+    let values = |sides: &[u32; 4]| sides.iter().map(|side| u64::from(*side)).product::<u64>();
+    match sides {
+        Some(sides)
+            if sides.iter().all(|side| allowed.contains(side)) && values(&sides) <= MAX_VOLUME_VALUES =>
+        {
+            Ok(sides)
+        }
+        _ => Err(format!(
+            "XxYxZxTIMES of 1 to {MAX_VOLUME_SIDE} each, and up to {MAX_VOLUME_VALUES} pixels in all, are allowed"
+        )),
+    }
+}
+
+/// Maximum side of a generated image.
+const MAX_VOLUME_SIDE: u32 = 16_384;
+
+/// Maximum pixels of a generated image: 8 GB.
+const MAX_VOLUME_VALUES: u64 = 1 << 32;

@@ -22,7 +22,7 @@ use pleach_report::raster;
 use pleach_results::cache_walk;
 use pleach_results::folder::publish;
 use pleach_results::record::AnnotatedTile;
-use pleach_study::{PreparedStudy, annotations, slides};
+use pleach_study::{PreparedStudy, annotations, slides, volumes};
 use pleach_workflow::{Normalization, Registry};
 use serde::Serialize;
 use std::num::NonZeroU32;
@@ -97,6 +97,7 @@ pub(super) fn execute(args: &PlanArgs, registry: &Registry) -> CommandResult {
         });
     }
     annotations::notes(&prepared.study).iter().for_each(|line| print_line(line));
+    volumes::notes(&prepared.study).iter().for_each(|line| print_line(line));
     slides::fit_note(&prepared.study).iter().for_each(|line| print_line(line));
     table::show(&prepared.study.name, &plans).iter().chain(&left_out).for_each(|line| print_line(line));
     let too_much = args.memory.map_or(u64::MAX, MemorySize::bytes);

@@ -1,7 +1,8 @@
-//! `pleach tissue`: generates synthetic tiles with exact label maps, or a slide.
+//! `pleach tissue`: generates synthetic tiles with exact label maps, a slide, or an image of more dimensions.
 
 pub(super) mod demo;
 mod slide;
+mod volume;
 
 use crate::cli::TissueArgs;
 use crate::exit::{CommandError, CommandResult};
@@ -13,6 +14,9 @@ use std::fs;
 pub(super) fn execute(args: &TissueArgs) -> CommandResult {
     if let Some(size_px) = args.slide {
         return slide::execute(args, size_px);
+    }
+    if let Some(sides) = args.volume {
+        return volume::execute(args, sides);
     }
     let mut nuclei = 0;
     for index in 0..args.count.get() {

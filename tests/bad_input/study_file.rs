@@ -47,7 +47,7 @@ fn invalid_study_fields_are_refused() {
         "input.normalize: 1 has the wrong type; allowed: true or false",
     );
     let input = "input.normalized: unknown; known are tiles, slides, magnification, tile, halo, skip_background, tissue, \
-                 reference, annotations_outside, annotations, normalize";
+                 images, partition, channels, reference, annotations_outside, annotations, normalize";
     edited("normalize = true", "normalized = true", input);
     edited(
         "[response]\n",

@@ -62,6 +62,7 @@ mod stored;
 #[path = "../support/study.rs"]
 mod study;
 mod units;
+mod volumes;
 mod watched;
 
 use cluster::{Cluster, expected};

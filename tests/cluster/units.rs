@@ -160,7 +160,7 @@ fn studies_without_the_needed_bounds_are_refused() {
                   skip_background = false     # a tile that is left out has no region for its neighbors";
     refused(
         &[(slides, "tiles = [\"tiles/*.png\"]")],
-        "stage smooth reads region gray with bounds \"halo x 4 y 4\"; single tiles have no neighbors: \"slides\" is needed",
+        "stage smooth reads region gray with bounds \"halo x 4 y 4\"; single tiles have no neighbors: \"slides\" or \"images\" are needed",
     );
     let wide = example("smooth.json").replace("\"halo\": 4", "\"halo\": 65");
     study.write("smooth.json", wide);

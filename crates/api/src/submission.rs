@@ -18,7 +18,7 @@ use pleach_dispatch::plan::ReuseScope;
 use pleach_external::{CodeFiles, OperationDescription, descriptions};
 use pleach_planner::{PlanTile, StrategyName, identity};
 use pleach_slides::files_of;
-use pleach_study::{Defect, PreparedStudy, SubmittedStudy, units};
+use pleach_study::{Defect, PreparedStudy, SubmittedStudy, inputs, units};
 use pleach_workflow::{ReferenceSource, RegionDecl, Registry, SlideTile, Study, Value};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap};
@@ -206,7 +206,8 @@ impl Submission {
         };
         study.tiles.iter_mut().try_for_each(|tile| absolute(&mut tile.path))?;
         let slides = study.slides.iter_mut().flat_map(|slides| &mut slides.files);
-        slides.map(|slide| &mut slide.path).try_for_each(absolute)?;
+        let volumes = study.volumes.iter_mut().flat_map(|volumes| &mut volumes.files);
+        slides.chain(volumes).map(|image| &mut image.path).try_for_each(absolute)?;
         if let ReferenceSource::Masks(masks) = &mut study.reference {
             masks.iter_mut().try_for_each(absolute)?;
         }
@@ -268,7 +269,9 @@ impl Submission {
             }
         };
         let (tiles, masks) = self.inputs.split_at(self.pixels.len());
-        prepared.study.tiles.iter_mut().zip(tiles).for_each(|(tile, input)| place(&mut tile.path, input));
+        // The manager reads no blocks: those of a folder are not in its store.
+        let local = prepared.study.tiles.iter_mut().zip(tiles).filter(|(tile, _)| tile.block.is_none());
+        local.for_each(|(tile, input)| place(&mut tile.path, input));
         if let ReferenceSource::Masks(paths) = &mut prepared.study.reference {
             paths.iter_mut().zip(masks).for_each(|(path, input)| place(path, input));
         }
@@ -292,15 +295,8 @@ impl Submission {
         let facts = |number: usize| {
             let (tile, file) = (&self.inputs[number], &self.study.tiles[number]);
             let key = |(place, input): (usize, &RegionDecl)| {
-                let role = || format!("study {id} {}", input.region);
-                match (
-                    units::layout(workflow, placed.as_ref(), place, number),
-                    self.study.fit_of(input, file),
-                ) {
-                    (Some(layout), _) => identity::of_layout(&role(), &layout),
-                    (None, Some(fit)) => identity::of_stain_fit(&role(), fit),
-                    (None, None) => of(&input.region, tile, file.slide.as_ref()),
-                }
+                let role = format!("study {id} {}", input.region);
+                inputs::key(&self.study, placed.as_ref(), (place, number), &role, Path::new(&tile.path))
             };
             let mut inputs: Vec<_> = workflow.inputs.iter().enumerate().map(key).collect();
             if let Some(mask) = self.inputs.get(count + number) {

@@ -10,7 +10,7 @@ use crate::plan::{OutputPlan, ReuseScope};
 use crate::{BucketId, InstanceId, LeaseId, PlanId, WorkerId};
 pub use code::{CodePackage, ExternalOperation};
 use pleach_regions::{ElementType, RegionKey, Table};
-use pleach_workflow::{AnnotationPart, AnnotationRules, Durability, SlideTile, Stage, Value};
+use pleach_workflow::{AnnotationPart, AnnotationRules, Durability, SlideTile, Stage, Value, VolumeBlock};
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
 use std::path::Path;
@@ -373,6 +373,8 @@ pub struct InputFile {
     pub reference: Option<(ElementType, FileContent)>,
     /// For a slide: the part to read, which is the pixels of the tile, its core as a table, or the reference in it.
     pub slide: Option<(ElementType, SlideTile)>,
+    /// For an image of more dimensions: the block to read.
+    pub block: Option<VolumeBlock>,
     /// For a reference with annotations that are selected: the selection, and what to read.
     pub annotations: Option<(AnnotationRules, AnnotationPart)>,
     /// The region itself, if it is a table that travels with the study. The file is not read.

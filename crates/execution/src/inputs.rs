@@ -16,8 +16,8 @@ use pleach_results::cache_walk;
 use pleach_study::PreparedStudy;
 use pleach_study::file_digest::digest;
 use pleach_study::references::ReferenceFile;
-use pleach_study::units;
-use pleach_workflow::{AnnotationPart, AnnotationRules, ReferenceSource, SlideTile, StainFit};
+use pleach_study::{inputs, volumes};
+use pleach_workflow::{AnnotationPart, AnnotationRules, ReferenceSource, SlideTile, VolumeBlock};
 use slide::{Core, SlideFile, Window};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -77,6 +77,18 @@ impl Source for Given {
     }
 }
 
+/// Source of a block of an image of more dimensions. Its digest is that of the block's numbers.
+struct Block {
+    path: PathBuf,
+    block: VolumeBlock,
+}
+
+impl Source for Block {
+    fn load(&self) -> Result<DataRegion, TaskFailure> {
+        volumes::read(&self.path, &self.block).map_err(|error| failure(error.to_string()))
+    }
+}
+
 /// Returns the failure of a task whose input cannot be read.
 fn failure(cause: String) -> TaskFailure {
     TaskFailure { at: "input".to_owned(), cause }
@@ -106,11 +118,11 @@ pub(crate) fn sources(prepared: &PreparedStudy) -> HashMap<RegionKey, Arc<dyn So
             Some(source)
         };
         for (place, (&key, input)) in facts.inputs.iter().zip(declared).enumerate() {
-            let layout = units::layout(workflow, prepared.units.as_ref(), place, number);
-            let table = layout.map(|layout| layout.to_table());
-            let table = table.or_else(|| prepared.study.fit_of(input, tile).map(StainFit::table));
+            let table = inputs::table(&prepared.study, prepared.units.as_ref(), (place, number));
+            let block = tile.block.clone().map(|block| Block { path: tile.path.clone(), block });
             let source: Option<Arc<dyn Source>> = match (&tile.slide, input.element) {
                 _ if table.is_some() => table.map(|table| Arc::new(Given(table)) as Arc<dyn Source>),
+                _ if block.is_some() => block.map(|block| Arc::new(block) as Arc<dyn Source>),
                 _ if input.is_counted() => reference(input.element, AnnotationPart::Counted),
                 (Some(part), ElementType::Table) => Some(Arc::new(Core(part.clone()))),
                 (Some(part), _) => {
@@ -170,7 +182,10 @@ impl WorkersFile {
 
 impl Source for WorkersFile {
     fn prepare(&self) -> Option<Preparation> {
-        if matches!(self.input.slide, Some((ElementType::Table, _))) {
+        // Of an image in a folder, only its metadata is in the input store.
+        let is_in_folder =
+            self.input.block.is_some() && volumes::is_in_folder(Path::new(&self.input.file.path));
+        if is_in_folder || matches!(self.input.slide, Some((ElementType::Table, _))) {
             return None;
         }
         let contents: Vec<FileContent> = self.contents().cloned().collect();
@@ -186,6 +201,11 @@ impl Source for WorkersFile {
     fn load(&self) -> Result<DataRegion, TaskFailure> {
         if let Some((ElementType::Table, tile)) = &self.input.slide {
             return Core(tile.clone()).load();
+        }
+        if let Some(block) = self.input.block.clone() {
+            let named = PathBuf::from(&self.input.file.path);
+            let path = if volumes::is_in_folder(&named) { named } else { self.local(&self.input.file)? };
+            return Block { path, block }.load();
         }
         let path = self.local(&self.input.file)?;
         if let (Some((_, tile)), None) = (&self.input.slide, &self.input.reference) {

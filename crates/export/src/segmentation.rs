@@ -31,6 +31,9 @@ pub enum SegmentationError {
     /// The image cannot be read.
     #[error(transparent)]
     Tile(#[from] ImageFileError),
+    /// The image has more dimensions than files of segmentations.
+    #[error("{}: images of more dimensions are not exported; tiles and slides are allowed", .0.display())]
+    Volume(PathBuf),
     /// The slide cannot be read.
     #[error(transparent)]
     Slide(#[from] SlideError),
@@ -187,6 +190,9 @@ impl Segmentation<'_> {
     pub fn geometry(&self, study: &Study, image: &StudyImage) -> Result<Geometry, SegmentationError> {
         if let Some(microns) = self.microns_a_px {
             Resolution::from_microns_per_px(microns)?;
+        }
+        if study.volumes.is_some() {
+            return Err(SegmentationError::Volume(image.path.clone()));
         }
         if !image.is_slide {
             let size = image_io::probe(&image.path)?;

@@ -4,8 +4,8 @@
 //! An identity is a BLAKE3 hash of a canonical byte string. Each part has a fixed size or follows its length, so that
 //! different provenances never give the same bytes.
 
-use pleach_regions::{RegionKey, UnitLayout};
-use pleach_workflow::{Comparison, Guard, SlideTile, Stage, StainFit, Value};
+use pleach_regions::{RegionKey, Table, UnitLayout};
+use pleach_workflow::{Comparison, Guard, SlideTile, Stage, StainFit, Value, VolumeBlock};
 use std::path::Path;
 
 /// Identity of a stage instance.
@@ -87,6 +87,18 @@ pub fn of_tile(role: &str, path: &Path, slide: Option<&SlideTile>) -> RegionKey 
     hash.key()
 }
 
+/// Returns the region key of a block of an image. Blocks of equal content in other places have other keys.
+pub fn of_block(role: &str, path: &Path, block: &VolumeBlock) -> RegionKey {
+    let mut hash = Hash::new("block");
+    hash.part(role.as_bytes());
+    hash.part(path.as_os_str().as_encoded_bytes());
+    for number in block.start.iter().chain(&block.length) {
+        hash.part(&number.to_le_bytes());
+    }
+    hash.part(&block.digest.0);
+    hash.key()
+}
+
 /// Returns the region key of fitted values, by their content: all tiles of a slide have the same.
 pub fn of_stain_fit(role: &str, fit: &StainFit) -> RegionKey {
     let mut hash = Hash::new("stain fit");
@@ -94,6 +106,16 @@ pub fn of_stain_fit(role: &str, fit: &StainFit) -> RegionKey {
     for (column, value) in fit.columns() {
         hash.part(column.as_bytes());
         hash.value(Value::Real(value));
+    }
+    hash.key()
+}
+
+/// Returns the region key of the calibration of an image, by its numbers.
+pub fn of_calibration(role: &str, calibration: &Table) -> RegionKey {
+    let mut hash = Hash::new("calibration");
+    hash.part(role.as_bytes());
+    for (_, number) in calibration.columns() {
+        hash.part(&number.to_bits().to_le_bytes());
     }
     hash.key()
 }

@@ -105,13 +105,20 @@ impl Fixture {
 
 fn study() -> Study {
     let workflow = builtin::workflow("nuclei", &builtin::registry()).unwrap().unwrap().measuring(0);
-    let tile = |name: &str| StudyTile { name: name.to_owned(), path: name.into(), slide: None, fit: None };
+    let tile = |name: &str| StudyTile {
+        name: name.to_owned(),
+        path: name.into(),
+        slide: None,
+        block: None,
+        fit: None,
+    };
     Study {
         name: "gbm <moat>".to_owned(),
         seed: 500,
         workflow,
         switched_off: Vec::new(),
         slides: None,
+        volumes: None,
         tiles: vec![tile("tile & one"), tile("tile-two")],
         reference: ReferenceSource::Defaults,
         annotations_outside: 0.05,

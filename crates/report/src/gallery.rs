@@ -137,6 +137,8 @@ enum GalleryError {
     NotAMask(ElementType),
     #[error("the size of a mask differs from its tile")]
     SizesDiffer,
+    #[error("images of more dimensions have no pictures")]
+    Volume,
     #[error(transparent)]
     Tile(#[from] ImageFileError),
     #[error(transparent)]

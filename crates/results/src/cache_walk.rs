@@ -12,10 +12,10 @@ use pleach_dispatch::stage::task_key::{TaskInputId, key};
 use pleach_objects::S3Location;
 use pleach_planner::memory_size::MemorySize;
 use pleach_regions::{DataRegion, Digest, ElementType, RegionIdentity, RegionKey, Table, TaskKey};
-use pleach_study::{PreparedStudy, units};
+use pleach_study::{PreparedStudy, inputs};
 use pleach_workflow::{
     AnnotationPart, AnnotationRules, Decision, InputOrigin, ReferenceSource, SlideTile, Stage, Task,
-    TaskInput, Value, guard_value,
+    TaskInput, Value, VolumeBlock, guard_value,
 };
 use std::collections::HashMap;
 use std::fs;
@@ -126,21 +126,20 @@ pub fn identities(prepared: &PreparedStudy) -> HashMap<RegionKey, RegionIdentity
     let images = study.workflow.inputs.len();
     let elements = study.workflow.reference_elements();
     let mut identities = HashMap::new();
-    let layout = |input, tile| units::layout(&study.workflow, prepared.units.as_ref(), input, tile);
     for (number, facts) in prepared.tiles.iter().enumerate() {
         let Some(tile) = files[number] else { continue };
         for (place, (&key, input)) in facts.inputs.iter().zip(&study.workflow.inputs).enumerate() {
             let tile_file = &study.tiles[number];
-            let identity = match (study.fit_of(input, tile_file), &tile_file.slide) {
-                _ if study.workflow.layout_of(place).is_some() => {
-                    let Some(layout) = layout(place, number) else { continue };
-                    of_table(&layout.to_table())
-                }
+            let table = inputs::table(study, prepared.units.as_ref(), (place, number));
+            let identity = match (table, &tile_file.slide, &tile_file.block) {
+                (Some(table), ..) => of_table(&table),
+                // A layout that the tile does not have.
+                _ if study.workflow.layout_of(place).is_some() => continue,
                 // See below.
                 _ if input.is_counted() => continue,
-                (Some(fit), _) => of_table(&fit.table()),
-                (None, None) => of_file("image", &[tile]),
-                (None, Some(part)) => of_slide(input.element, part, tile),
+                (None, None, None) => of_file("image", &[tile]),
+                (None, Some(part), _) => of_slide(input.element, part, tile),
+                (None, None, Some(block)) => of_block(block),
             };
             identities.insert(key, identity);
         }
@@ -167,6 +166,9 @@ pub fn identities(prepared: &PreparedStudy) -> HashMap<RegionKey, RegionIdentity
 pub fn identity_of_input(input: &InputFile) -> RegionIdentity {
     if let Some(table) = &input.table {
         return of_table(table);
+    }
+    if let Some(block) = &input.block {
+        return of_block(block);
     }
     let digest = input.file.digest_of_all();
     match (&input.slide, &input.reference) {
@@ -220,6 +222,11 @@ fn of_file(read_as: &str, files: &[[u8; 32]]) -> RegionIdentity {
 fn of_table(table: &Table) -> RegionIdentity {
     let numbers: Vec<String> = table.columns().map(|(name, number)| format!("{name} {number}")).collect();
     of_file(&format!("table {}", numbers.join(", ")), &[])
+}
+
+/// Returns the identity of a block of an image: of its numbers, independent of its place.
+fn of_block(block: &VolumeBlock) -> RegionIdentity {
+    of_file("block", &[block.digest.0])
 }
 
 /// Returns the identity of a slide tile: of its pixels, independent of the slide's name, or of the position

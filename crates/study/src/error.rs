@@ -2,6 +2,7 @@
 
 use crate::Defect;
 use crate::references::ReferenceError;
+use crate::volumes::VolumesError;
 use pleach_pathology::image_io::ImageFileError;
 use pleach_planner::PlanningError;
 use pleach_planner::memory_limit::InsufficientMemory;
@@ -122,6 +123,9 @@ pub enum PrepareError {
     /// A slide cannot be split into tiles.
     #[error("{0}")]
     Slides(#[from] SlideTilesError),
+    /// An image of more dimensions cannot be cut into blocks.
+    #[error("{0}")]
+    Volumes(#[from] VolumesError),
     /// The stain normalization cannot be fitted.
     #[error("{}: input.{field}: {cause}", file.display())]
     StainFit {

@@ -16,6 +16,7 @@ mod prepared;
 pub mod references;
 pub mod single_run;
 pub mod slides;
+pub mod volumes;
 
 pub use cause::{Cause, is_full};
 pub use defect::Defect;
@@ -23,4 +24,4 @@ pub use error::{
     AnnotationsError, PrepareError, SamplingError, SelectionError, SlideTilesError, SlideTilesProblem,
 };
 pub use prepared::{PreparedStudy, SubmittedStudy};
-pub use prepared::{annotations, units};
+pub use prepared::{annotations, inputs, units};

@@ -4,13 +4,14 @@
 
 pub mod annotations;
 mod digests;
+pub mod inputs;
 mod inspect;
 mod parts;
 mod room;
 pub mod units;
 
 use crate::error::{AnnotationsError, PrepareError, SamplingError};
-use crate::{Defect, builtin, file_digest, slides};
+use crate::{Defect, builtin, file_digest, slides, volumes};
 use digests::{digest_of, digests};
 use pleach_dispatch::cost_model::CostModel;
 use pleach_planner::{PlanBuilder, PlanTile, PlanningInput};
@@ -103,6 +104,11 @@ impl PreparedStudy {
             let (tiles, weights) = slides::cut(file, &study, slides)?;
             study.cut(tiles);
             study.tile_weights = weights;
+        }
+        if let Some(images) = &study.volumes {
+            let (tiles, infos) = volumes::cut(file, &study, images)?;
+            study.cut(tiles);
+            study.volumes.iter_mut().for_each(|images| images.infos.clone_from(&infos));
         }
         slides::stain::fit(file, &mut study)?;
         let units = units::expand(file, &mut study)?;

@@ -90,6 +90,7 @@ pub(crate) fn cut(
                     name: format!("{}/{}_{}", named.name, core[0], core[1]),
                     path: named.path.clone(),
                     slide: Some(SlideTile { magnification, core, window }),
+                    block: None,
                     fit: None,
                 });
             }

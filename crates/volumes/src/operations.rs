@@ -16,10 +16,12 @@ pub fn operations() -> Vec<Arc<dyn Operation>> {
         numbers::OF_IMAGE,
         numbers::OF_U8,
         numbers::OF_U16,
+        numbers::OF_F32,
         smooth::SMOOTH,
         maxima::MAXIMA,
         points::COUNT,
         points::LINK,
+        points::LINK_UM,
     ];
     all.into_iter().map(|operation| Arc::new(operation) as Arc<dyn Operation>).collect()
 }

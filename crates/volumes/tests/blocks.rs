@@ -2,9 +2,9 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
-use pleach_regions::{DataRegion, DenseArray, Points, UnitBox, UnitLayout};
+use pleach_regions::{DataRegion, DenseArray, Points, Table, UnitBox, UnitLayout};
 use pleach_volumes::operations;
-use pleach_workflow::{Operation, Real, Value};
+use pleach_workflow::{CALIBRATION_COLUMNS, Operation, Real, Value};
 use proptest::prelude::*;
 use std::sync::Arc;
 
@@ -143,4 +143,28 @@ fn channels_are_read() {
     assert_eq!(read(1).unwrap(), [expected]);
     assert_eq!(read(2).unwrap_err().to_string(), "volumes: channel 2; 0 to 1 are allowed");
     assert!(read(256).is_err());
+}
+
+#[test]
+fn links_in_micrometers_weigh_axes() {
+    let points = |coordinates: &[f64]| DataRegion::Points(Points::new(3, coordinates.to_vec()).unwrap());
+    let calibration = |seconds| {
+        let values = [0.5, 0.5, 2.0, seconds];
+        DataRegion::Table(Table::new(CALIBRATION_COLUMNS.into_iter().zip(values)))
+    };
+    // The first point moves by 3 px along x, 1.5 µm, and 1 plane away, 2 µm, is another one.
+    let (now, next) = (points(&[0.0, 0.0, 0.0]), points(&[3.0, 0.0, 0.0, 0.0, 0.0, 1.0]));
+    let linked = |seconds, distance: f64| {
+        let table = run("points.link-um", &[&now, &next, &calibration(seconds)], &[real(distance)]);
+        ["linked", "displacement", "speed"].map(|column| table.table().unwrap().get(column).unwrap())
+    };
+    assert_eq!(linked(30.0, 1.5), [1.0, 1.5, 0.05]);
+    assert_eq!(linked(0.0, 1.5), [1.0, 1.5, 0.0]);
+    assert_eq!(linked(30.0, 1.4), [0.0, 0.0, 0.0]);
+    // In pixels, the nearest one is on the next plane.
+    let table = run("points.link", &[&now, &next], &[real(9.0)]);
+    assert_eq!(table.table().unwrap().get("displacement"), Some(1.0));
+    let none = DataRegion::Table(Table::new([("x_um", 1.0)]));
+    let error = operation("points.link-um").run(&[&now, &next, &none], &[real(1.0)]).unwrap_err();
+    assert_eq!(error.to_string(), "volumes: a calibration without column y_um");
 }

@@ -21,13 +21,14 @@ mod wording;
 use crate::domain_error::DomainError;
 use crate::error::{DescriptorError, one_line};
 use crate::operation::Registry;
-use crate::parameter::{self, Domain};
 use crate::toml_fields::{Document, FieldProblem, Section};
 use crate::workflow::Workflow;
 pub use annotations::{AnnotationPart, AnnotationRules, Annotations};
 pub(crate) use annotations::{KEY as ANNOTATIONS_KEY, RULES as ANNOTATION_RULES_KEY};
 pub use applied::AppliedImages;
 use header::Header;
+pub(crate) use images::volumes::KEYS as VOLUME_KEYS;
+pub use images::volumes::{CALIBRATION_COLUMNS, VOLUME_METADATA, VolumeBlock, VolumeInfo, Volumes};
 use images::{Images, images, switches, within_regions, without_halo};
 pub use inputs::{ReferenceSource, StudyTile};
 pub use method::{BasePoints, GivenDataMethod, Method};
@@ -42,7 +43,7 @@ use std::path::{Path, PathBuf};
 use thiserror::Error;
 pub use units::{Units, UnitsError};
 pub use weights::TileWeights;
-use wording::{NUMBER, SECTION, TEXT, fail, needed_section, needed_texts, worded};
+use wording::{TEXT, needed_section, needed_texts, worded};
 
 /// A checked study.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -62,6 +63,9 @@ pub struct Study {
     /// The slides and their tiling. `None` in a study of tiles.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slides: Option<Slides>,
+    /// The images of more dimensions and their partition. `None` in a study of tiles or slides.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub volumes: Option<Volumes>,
     /// Stain normalization with fitted values. `None` without normalization, or if each tile is fitted to itself and to
     /// the built-in target.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -226,6 +230,12 @@ pub enum StudyProblem {
     /// The study has both tiles and slides.
     #[error("the study has tiles as well; give tiles or slides")]
     TilesAndSlides,
+    /// A key that requires images of more dimensions.
+    #[error("allowed only in a study of images; \"images\" is missing")]
+    ImagesOnly,
+    /// The study has images of more dimensions, and others.
+    #[error("the study has {0} as well; give tiles, slides or images")]
+    BesideImages(&'static str),
     /// A pattern matches no file.
     #[error("no file matches \"{0}\"")]
     NoMatch(String),
@@ -319,7 +329,8 @@ impl Study {
         let switched_off = switches(&input, &workflow)?;
         let switches: Vec<String> = workflow.switches().into_iter().map(str::to_owned).collect();
         let workflow = workflow.without(&switched_off);
-        let Images { slides, tiles, reference, annotations_outside, annotation_rules } = images(&input)?;
+        let Images { slides, volumes, tiles, reference, annotations_outside, annotation_rules } =
+            images(&input)?;
         // Checks follow the order of the file, so that the first mistake is reported first.
         if !root.has("phase") {
             method::read(&needed_section(&root, "method")?, &["until"])?;
@@ -337,7 +348,7 @@ impl Study {
         let (fitted, normalization) =
             stain::normalization(&input, workflow, &switches, slides.is_some(), registry)?;
         workflow = fitted;
-        override_parameters(&root, &mut workflow, registry)?;
+        domain::override_parameters(&root, &mut workflow, registry)?;
         let names = &workflow.response.metrics;
         let analyzed: Vec<(usize, String)> =
             metrics.iter().map(|&metric| (metric, names[metric].0.clone())).collect();
@@ -350,6 +361,7 @@ impl Study {
             switched_off,
             tiles,
             slides,
+            volumes,
             normalization,
             reference,
             annotations_outside,
@@ -454,45 +466,4 @@ fn both_empty(root: &Section<'_>) -> Result<BothEmpty, StudyError> {
         Some((_, both_empty)) => Ok(*both_empty),
         None => response.not_allowed("both_empty", &format!("\"{text}\""), "\"count\", \"leave-out\""),
     }
-}
-
-fn override_parameters(
-    root: &Section<'_>,
-    workflow: &mut Workflow,
-    registry: &Registry,
-) -> Result<(), StudyError> {
-    let Some(section) = root.section("parameters", SECTION)? else { return Ok(()) };
-    let known: Vec<String> = workflow.parameters.iter().map(|parameter| parameter.name.clone()).collect();
-    section.allow(&known)?;
-    for parameter in &mut workflow.parameters {
-        let Some(section) = section.section(&parameter.name, SECTION)? else { continue };
-        let keys: Vec<&str> = domain::KEYS.into_iter().chain(["default"]).collect();
-        section.allow(&keys)?;
-        let value_type = parameter.value_type;
-        parameter.domain = domain::read(root, &section, parameter)?;
-        if let Some(number) = section.number("default", NUMBER)? {
-            match parameter::value_of(value_type, number) {
-                Ok(value) => parameter.default = value,
-                Err(error) => return fail(&section, "default", error),
-            }
-        }
-        // A fixed parameter has this value in the reference evaluation too, and in tables that do not name it.
-        if let Domain::Fixed { value } = parameter.domain {
-            if section.number("default", NUMBER)?.is_some() && parameter.default != value {
-                let given = parameter.default.to_string();
-                return section.not_allowed(
-                    "default",
-                    &given,
-                    &format!("{value}, the fixed value, or no default"),
-                );
-            }
-            parameter.default = value;
-        }
-    }
-    for (index, name) in known.iter().enumerate() {
-        if let Some(section) = section.section(name, SECTION)? {
-            domain::check_accepted(&section, index, workflow, registry)?;
-        }
-    }
-    Ok(())
 }

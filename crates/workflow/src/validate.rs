@@ -10,7 +10,7 @@ use crate::descriptor::{
 };
 use crate::error::{DescriptorError, Problem};
 use crate::operation::Registry;
-use crate::study::{ANNOTATION_RULES_KEY, ANNOTATIONS_KEY, SLIDE_KEYS};
+use crate::study::{ANNOTATION_RULES_KEY, ANNOTATIONS_KEY, SLIDE_KEYS, VOLUME_KEYS};
 use crate::workflow::{
     Aggregate, InputOrigin, OptionalStage, ReferenceDecl, RegionDecl, ResponseTable, Stage, StageInput,
     Workflow,
@@ -261,6 +261,7 @@ fn switch(
     if ["tiles", "reference", ANNOTATIONS_KEY, ANNOTATION_RULES_KEY]
         .iter()
         .chain(&SLIDE_KEYS)
+        .chain(&VOLUME_KEYS)
         .any(|key| key == name)
     {
         let pointer = format!("{}/switch", entry.pointer);

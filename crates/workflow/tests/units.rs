@@ -1,9 +1,9 @@
 //! Stage inputs with bounds: their descriptors, and their expansion for the tiles of slides.
 
-use pleach_regions::{DataRegion, ElementType, UnitBox};
+use pleach_regions::{DataRegion, Digest, ElementType, UnitBox};
 use pleach_workflow::{
     Argument, InputBounds, InputOrigin, Operation, OperationError, Port, Registry, SlideTile, Slides,
-    StudyTile, TaskInput, UnitSelector, Units, Value, Workflow,
+    StudyTile, TaskInput, UnitSelector, Units, Value, VolumeBlock, Workflow,
 };
 
 /// An operation with one input and one output of given types.
@@ -93,6 +93,7 @@ fn tiles(slides: &[(u32, u32)]) -> (Vec<StudyTile>, Slides) {
                 name: format!("{slide}/{x}_{y}"),
                 path: format!("{slide}.svs").into(),
                 slide: Some(SlideTile { magnification: None, core, window: core }),
+                block: None,
                 fit: None,
             });
         }
@@ -232,6 +233,53 @@ fn tiles_without_the_needed_bounds_are_refused() {
         of_slides.iter().map(|tile| StudyTile { slide: None, ..tile.clone() }).collect();
     assert_eq!(
         refusal(["", "", "\"whole\"", ""], &single, None),
-        "stage count reads region spots with bounds \"whole\"; single tiles have no neighbors: \"slides\" is needed"
+        "stage count reads region spots with bounds \"whole\"; single tiles have no neighbors: \"slides\" or \"images\" are needed"
     );
+}
+
+/// Blocks of 8 × 8 × 4 px at these times, two along x and z.
+fn blocks(image: &str, times: u32) -> Vec<StudyTile> {
+    let mut tiles = Vec::new();
+    for t in 0..times {
+        for (z, x) in [(0, 0), (0, 1), (1, 0), (1, 1)] {
+            let block = VolumeBlock {
+                axes: 3,
+                cell: [x, 0, z, t],
+                start: [8 * x, 0, 4 * z, t],
+                length: [8, 8, 4],
+                channels: vec![0],
+                digest: Digest([0; 32]),
+            };
+            tiles.push(StudyTile {
+                name: format!("{image}/{x}_{z}_{t}"),
+                path: image.into(),
+                slide: None,
+                block: Some(block),
+                fit: None,
+            });
+        }
+    }
+    tiles
+}
+
+#[test]
+fn blocks_have_neighbors_in_z_and_time() {
+    let tiles = [blocks("a", 3), blocks("b", 1)].concat();
+    let units = Units::of(&tiles, None);
+    let next = UnitSelector::Offset([0, 0, 0, 1]);
+    assert_eq!([units.select(1, next), units.select(5, next)], [5, 9]);
+    // The last time of the image: no other image follows.
+    assert_eq!([units.select(9, next), units.select(12, next)], [9, 12]);
+    assert_eq!(units.layout(9, InputBounds::Offset([0, 0, 0, 1])).unwrap().parts(), [None]);
+    let halo = units.layout(1, InputBounds::Halo([2, 2, 3])).unwrap();
+    assert_eq!(*halo.window(), UnitBox { start: [6, 0, 0], length: [10, 8, 7] });
+    // Along y there is one block, and 3 x 3 are around it along x and z.
+    assert_eq!((halo.axes(), halo.parts().len(), halo.parts().iter().flatten().count()), (3, 9, 4));
+    let whole = units.layout(2, InputBounds::Whole).unwrap();
+    assert_eq!(*whole.window(), UnitBox { start: [0; 3], length: [16, 8, 8] });
+    assert_eq!((units.max_units(), whole.parts().iter().flatten().count()), (12, 12));
+    assert_eq!(units.first_of_specimen()[11..], [0, 12, 12, 12, 12]);
+    let refusal = load(["", "\"whole\"", "", ""]).unwrap().expanded(&units, &tiles, None).unwrap_err();
+    let times = "stage points: bounds \"whole\" of region gray, an image, in a specimen of several times; points, polygons, objects and tables are allowed";
+    assert_eq!(refusal.to_string(), times);
 }

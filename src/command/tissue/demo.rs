@@ -28,7 +28,17 @@ pub(in crate::command) fn execute(args: &DemoArgs, registry: &Registry) -> Comma
         let out = args.out.join("tiles");
         let (slide, annotations) = (None, None);
         let (size, count, seed, lossless, quality) = (SIZE_PX, TILES, 1, false, 0);
-        make_tissue(&TissueArgs { out, slide, annotations, lossless, quality, size, count, seed })?;
+        make_tissue(&TissueArgs {
+            out,
+            slide,
+            volume: None,
+            annotations,
+            lossless,
+            quality,
+            size,
+            count,
+            seed,
+        })?;
         vec!["tiles/*.png".to_owned()]
     } else {
         own

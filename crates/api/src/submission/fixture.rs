@@ -18,6 +18,7 @@ pub fn submission(name: &str, inputs: Vec<InputFile>) -> Submission {
         switched_off: Vec::new(),
         tiles: Vec::new(),
         slides: None,
+        volumes: None,
         reference: ReferenceSource::Defaults,
         annotations_outside: 0.05,
         normalization: None,

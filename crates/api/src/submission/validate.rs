@@ -59,6 +59,10 @@ impl Submission {
         let fits: Vec<bool> = fits.collect();
         let sound = |(tile, pixels): (&StudyTile, &u64)| {
             tile.slide.as_ref().is_none_or(|part| part.is_sound() && part.pixels() == *pixels)
+                && tile
+                    .block
+                    .as_ref()
+                    .is_none_or(|block| tile.slide.is_none() && block.is_sound() && block.pixels() == *pixels)
                 && tile.fit.is_none_or(|fit| fits.get(fit) == Some(&true))
         };
         if !study.tiles.iter().zip(&self.pixels).all(sound) {

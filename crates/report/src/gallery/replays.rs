@@ -37,6 +37,9 @@ impl<'a> TileReplays<'a> {
         previews: &[TaskOutput],
     ) -> Result<Self, GalleryError> {
         let file = &prepared.study.tiles[tile];
+        if file.block.is_some() {
+            return Err(GalleryError::Volume);
+        }
         let image = Arc::new(match &file.slide {
             None => image_io::read_bgr(&file.path)?,
             Some(part) => DataRegion::Bgr8(slides::read(&file.path, part)?),

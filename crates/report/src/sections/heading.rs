@@ -8,6 +8,7 @@ use crate::page::html::{Html, html, li, p, strong, ul};
 use crate::page::metric::Metric;
 use crate::sections::failed;
 use method::method;
+use pleach_study::volumes;
 use pleach_workflow::{Domain, ReferenceSource};
 use std::collections::{BTreeSet, HashMap};
 
@@ -37,6 +38,10 @@ pub(crate) fn section(report: &Report<'_>) -> Html {
     facts.add("Response", response(report));
     let tiles = names(study.tiles.iter().map(|tile| tile.name.as_str()), MAX_NAMES);
     facts.add("Tiles", html![format!("{}: ", count(study.tiles.len())), tiles]);
+    let images = volumes::notes(study);
+    if !images.is_empty() {
+        facts.add("Images", names(images.iter().map(String::as_str), MAX_NAMES));
+    }
     let fixed = workflow.parameters.iter().filter(|parameter| !parameter.domain.varies());
     let fixed: Vec<String> = fixed
         .map(|parameter| match &parameter.domain {

@@ -3,8 +3,8 @@
 use pleach_api::submission::Submission;
 use pleach_dispatch::message::InputFile;
 use pleach_regions::RegionKey;
-use pleach_study::{PreparedStudy, units};
-use pleach_workflow::{AnnotationPart, StainFit};
+use pleach_study::{PreparedStudy, inputs as study_inputs};
+use pleach_workflow::AnnotationPart;
 use std::collections::HashMap;
 
 /// Returns the input files of a study as sent to workers, by key. The submission's files are those of
@@ -26,19 +26,19 @@ pub(super) fn input_files(
             let (file, reference) = (submission.content(mask), Some((element, tile.clone())));
             let is_selected = part == AnnotationPart::Counted || !rules.is_default();
             let annotations = is_selected.then(|| (rules.clone(), part));
-            Some((key, InputFile { key, file, reference, slide: slide(element), annotations, table: None }))
+            let (slide, block) = (slide(element), None);
+            Some((key, InputFile { key, file, reference, slide, block, annotations, table: None }))
         };
         for (place, (&key, input)) in facts.inputs.iter().zip(images).enumerate() {
             if input.is_counted() {
                 inputs.extend(of_reference(key, input.element, AnnotationPart::Counted));
                 continue;
             }
-            let layout = units::layout(&prepared.study.workflow, prepared.units.as_ref(), place, number);
-            let fit = prepared.study.fit_of(input, &prepared.study.tiles[number]);
-            let table = layout.map(|layout| layout.to_table()).or_else(|| fit.map(StainFit::table));
+            let table = study_inputs::table(&prepared.study, prepared.units.as_ref(), (place, number));
             let slide = slide(input.element).filter(|_| table.is_none());
-            let file = tile.clone();
-            inputs.insert(key, InputFile { key, file, reference: None, slide, annotations: None, table });
+            let block = prepared.study.tiles[number].block.clone().filter(|_| table.is_none());
+            let (file, reference, annotations) = (tile.clone(), None, None);
+            inputs.insert(key, InputFile { key, file, reference, slide, block, annotations, table });
         }
         let references = facts.inputs[images.len()..].iter().zip(&elements);
         inputs.extend(

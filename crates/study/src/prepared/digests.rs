@@ -49,6 +49,10 @@ pub(super) fn digests(
         study.tiles.iter().filter_map(|tile| Some(format!("{:?}", tile.slide.as_ref()?))).collect();
     let parts =
         (!parts.is_empty()).then(|| ("tiles of slides", digest_of(parts.iter().map(String::as_bytes))));
+    let blocks: Vec<String> =
+        study.tiles.iter().filter_map(|tile| Some(format!("{:?}", tile.block.as_ref()?))).collect();
+    let blocks =
+        (!blocks.is_empty()).then(|| ("blocks of images", digest_of(blocks.iter().map(String::as_bytes))));
     let mut digests = vec![
         ("name", digest_of([study.name.as_bytes()])),
         ("seed", digest_of([&study.seed.to_le_bytes()[..]])),
@@ -61,6 +65,7 @@ pub(super) fn digests(
         ("parameter sets", digest_of(asked.iter().flatten().map(ToString::to_string))),
     ];
     digests.extend(parts);
+    digests.extend(blocks);
     // Values only: the path of a target does not matter.
     let fits = study.normalization.as_ref().map(|of| format!("{:?} {:?}", of.scope, of.fits));
     digests.extend(fits.map(|fits| ("normalization", digest_of([fits.as_bytes()]))));

@@ -1,7 +1,7 @@
 //! Reads headers of images, and annotations in full: sizes and region keys of tiles, their weights, and tiles without a
 //! region of interest.
 
-use super::units::layout;
+use super::inputs;
 use crate::references::{self, ReferenceError};
 use crate::{PrepareError, SelectionError, file_digest, slides};
 use pleach_pathology::image_io::{self, AnnotationSet, TileInfo};
@@ -62,17 +62,11 @@ pub(super) fn look_at_tiles(
     let mut tally = Tally::default();
     let of_slides = annotations_of_slides(study, &mut tally, &mut found.annotations)?;
     for (number, file) in study.tiles.iter().enumerate() {
-        // Every workflow input is the tile itself, except the core of a slide's tile, the pixels that count, layouts and
-        // fitted values.
-        let key = |(place, input): (usize, &RegionDecl)| match (
-            layout(&study.workflow, units, place, number),
-            study.fit_of(input, file),
-        ) {
-            (Some(layout), _) => identity::of_layout(&input.region, &layout),
-            (None, Some(fit)) => identity::of_stain_fit(&input.region, fit),
-            (None, None) => identity::of_tile(&input.region, &file.path, file.slide.as_ref()),
+        let declared = study.workflow.inputs.iter().enumerate();
+        let key = |(place, input): (usize, &RegionDecl)| {
+            inputs::key(study, units, (place, number), &input.region, &file.path)
         };
-        let mut inputs: Vec<_> = study.workflow.inputs.iter().enumerate().map(key).collect();
+        let mut inputs: Vec<_> = declared.map(key).collect();
         if let ReferenceSource::Masks(masks) = &study.reference {
             // A reference read as a mask and as a label map is two regions.
             let read_as = study.workflow.reference_elements();
@@ -80,13 +74,15 @@ pub(super) fn look_at_tiles(
                 identity::of_tile(&format!("reference {as_type}"), &masks[number], file.slide.as_ref())
             }));
         }
-        let (pixels, counted) = match &file.slide {
-            Some(part) => {
+        let (pixels, counted) = match (&file.slide, &file.block) {
+            // Its pixels have been read.
+            (None, Some(block)) => (block.pixels(), Counted { is_some: true, pixels: None }),
+            (Some(part), _) => {
                 let of = of_slides.get(&*file.path);
                 let core = of.map(|of| (&*of.set, View { window: rectangle(part.core), ..of.view }));
                 (part.pixels(), Counted::new(study, part.core, core))
             }
-            None => inspect_tile(study_file, study, number, &mut found, &mut tally)?,
+            (None, None) => inspect_tile(study_file, study, number, &mut found, &mut tally)?,
         };
         found.tiles.push(PlanTile { pixels, inputs });
         found.is_kept.push(counted.is_some);

@@ -53,6 +53,18 @@ pub(super) const OF_U16: DeclaredOperation = DeclaredOperation {
     run: |inputs, arguments| channel::<u16>(inputs[0].array(ElementType::ArrayU16)?, arguments),
 };
 
+/// One channel of an array of 32-bit reals. Bounds: own.
+pub(super) const OF_F32: DeclaredOperation = DeclaredOperation {
+    name: "volume.reals-of-f32",
+    version: 1,
+    arguments: CHANNEL,
+    inputs: &[Port { name: "volume", element: ElementType::ArrayF32 }],
+    outputs: REALS,
+    cost_seconds: |pixels| seconds(2.0, pixels),
+    memory_bytes: |pixels| bytes(4, pixels),
+    run: |inputs, arguments| channel::<f32>(inputs[0].array(ElementType::ArrayF32)?, arguments),
+};
+
 fn channel<T: Sample + Into<f32>>(
     array: &DenseArray,
     arguments: &[Value],

@@ -2,7 +2,7 @@
 
 use super::{bytes, points_of, seconds};
 use pleach_regions::{DataRegion, ElementType, Points, Table};
-use pleach_workflow::{Accepts, Argument, DeclaredOperation, Port};
+use pleach_workflow::{Accepts, Argument, CALIBRATION_COLUMNS, DeclaredOperation, OperationError, Port};
 use rstar::primitives::GeomWithData;
 use rstar::{PointDistance, RTree};
 
@@ -37,28 +37,81 @@ pub(super) const LINK: DeclaredOperation = DeclaredOperation {
     memory_bytes: |pixels| bytes(1, pixels),
     run: |inputs, arguments| {
         let (now, next) = (points_of(inputs[0])?, points_of(inputs[1])?);
-        let distances = linked(now, next, arguments[0].as_f64());
-        let linked = distances.len() as f64;
-        let mean = if linked > 0.0 { distances.iter().sum::<f64>() / linked } else { 0.0 };
-        Ok(vec![DataRegion::Table(Table::new([
-            ("linked", linked),
-            ("vanished", now.len() as f64 - linked),
-            ("appeared", next.len() as f64 - linked),
-            ("displacement", mean),
-        ]))])
+        let links = Links::new(now, next, [1.0; 3], arguments[0].as_f64());
+        Ok(vec![DataRegion::Table(Table::new(links.columns()))])
     },
 };
 
+/// As [`LINK`], in micrometers: `distance`, and the column `displacement`. Pixels may have another size along each axis. Further
+/// column: `speed`, micrometers per second, 0 if the seconds between times are unknown.
+pub(super) const LINK_UM: DeclaredOperation = DeclaredOperation {
+    name: "points.link-um",
+    version: 1,
+    arguments: &[Argument { name: "distance", accepts: Accepts::Reals { low: 0.0, high: 1e6 } }],
+    inputs: &[
+        Port { name: "points", element: POINTS },
+        Port { name: "next", element: POINTS },
+        Port { name: "calibration", element: ElementType::Table },
+    ],
+    outputs: &[Port { name: "links", element: ElementType::Table }],
+    cost_seconds: |pixels| seconds(5.0, pixels),
+    memory_bytes: |pixels| bytes(1, pixels),
+    run: |inputs, arguments| {
+        let (now, next) = (points_of(inputs[0])?, points_of(inputs[1])?);
+        let calibration = inputs[2].table()?;
+        let column = |name: &str| {
+            let missing = || format!("a calibration without column {name}");
+            calibration
+                .get(name)
+                .ok_or_else(|| OperationError::Library { library: "volumes", cause: missing().into() })
+        };
+        let [x, y, z, seconds] = CALIBRATION_COLUMNS.map(column);
+        let links = Links::new(now, next, [x?, y?, z?], arguments[0].as_f64());
+        let seconds = seconds?;
+        let speed = if seconds > 0.0 { links.mean / seconds } else { 0.0 };
+        let columns = links.columns().into_iter().chain([("speed", speed)]);
+        Ok(vec![DataRegion::Table(Table::new(columns))])
+    },
+};
+
+/// Links between points of two times.
+struct Links {
+    linked: f64,
+    vanished: f64,
+    appeared: f64,
+    /// Mean distance of linked points.
+    mean: f64,
+}
+
+impl Links {
+    /// Links points whose coordinates are multiples of `scale`.
+    fn new(now: &Points, next: &Points, scale: [f64; 3], distance: f64) -> Self {
+        let placed = |points: &Points| points.iter().map(|point| scaled(point, scale)).collect::<Vec<_>>();
+        let (now, next) = (placed(now), placed(next));
+        let distances = linked(&now, &next, distance);
+        let linked = distances.len() as f64;
+        let mean = if linked > 0.0 { distances.iter().sum::<f64>() / linked } else { 0.0 };
+        let (vanished, appeared) = (now.len() as f64 - linked, next.len() as f64 - linked);
+        Self { linked, vanished, appeared, mean }
+    }
+
+    fn columns(&self) -> [(&'static str, f64); 4] {
+        let Self { linked, vanished, appeared, mean } = *self;
+        [("linked", linked), ("vanished", vanished), ("appeared", appeared), ("displacement", mean)]
+    }
+}
+
 type Tree = RTree<GeomWithData<[f64; 3], usize>>;
 
-fn tree(points: &Points) -> Tree {
-    let placed = points.iter().enumerate().map(|(number, point)| GeomWithData::new(padded(point), number));
+fn tree(points: &[[f64; 3]]) -> Tree {
+    let placed = points.iter().enumerate().map(|(number, point)| GeomWithData::new(*point, number));
     RTree::bulk_load(placed.collect())
 }
 
-fn padded(point: &[f64]) -> [f64; 3] {
+/// Returns the position of a point of up to three coordinates.
+fn scaled(point: &[f64], scale: [f64; 3]) -> [f64; 3] {
     let mut at = [0.0; 3];
-    at.iter_mut().zip(point).for_each(|(at, coordinate)| *at = *coordinate);
+    at.iter_mut().zip(point).zip(scale).for_each(|((at, coordinate), scale)| *at = coordinate * scale);
     at
 }
 
@@ -70,11 +123,10 @@ fn nearest(tree: &Tree, at: [f64; 3]) -> Option<(usize, f64)> {
 }
 
 /// Returns the distance of each link.
-fn linked(now: &Points, next: &Points, distance: f64) -> Vec<f64> {
+fn linked(now: &[[f64; 3]], next: &[[f64; 3]], distance: f64) -> Vec<f64> {
     let (of_now, of_next) = (tree(now), tree(next));
-    let next: Vec<[f64; 3]> = next.iter().map(padded).collect();
-    let link = |(number, point): (usize, &[f64])| {
-        let (successor, squared) = nearest(&of_next, padded(point))?;
+    let link = |(number, point): (usize, &[f64; 3])| {
+        let (successor, squared) = nearest(&of_next, *point)?;
         let (back, _) = nearest(&of_now, next[successor])?;
         let length = squared.sqrt();
         (back == number && length <= distance).then_some(length)

@@ -1,6 +1,7 @@
 //! Studies applied to other images: the workflow, the parameters and the cutting of slides of a study file, with images of the caller.
 
 use super::annotations::{KEY as ANNOTATIONS, RULES};
+use super::images::volumes::KEYS as VOLUME_KEYS;
 use super::slides::KEYS as SLIDE_KEYS;
 use std::path::{Path, PathBuf};
 use toml::{Table, Value};
@@ -32,6 +33,7 @@ impl AppliedImages {
         }
         let Some(Value::Table(input)) = document.get_mut("input") else { return };
         ["tiles", "slides", "reference", ANNOTATIONS, RULES].iter().for_each(|key| drop(input.remove(*key)));
+        VOLUME_KEYS.iter().for_each(|key| drop(input.remove(*key)));
         match self {
             Self::Tiles(files) => {
                 SLIDE_KEYS.iter().for_each(|key| drop(input.remove(*key)));

@@ -1,12 +1,12 @@
 //! `[parameters.NAME]`: the domain of a parameter that a study file gives in place of the descriptor's.
 
-use super::wording::{NUMBER, NUMBERS, TEXT, fail, needed_number};
+use super::wording::{NUMBER, NUMBERS, SECTION, TEXT, fail, needed_number};
 use super::{StudyError, StudyProblem};
 use crate::distribution::Distribution;
 use crate::domain_error::DomainError;
 use crate::error::count;
 use crate::operation::Registry;
-use crate::parameter::{Domain, Parameter};
+use crate::parameter::{self, Domain, Parameter};
 use crate::toml_fields::Section;
 use crate::value::Value;
 use crate::workflow::Workflow;
@@ -14,6 +14,48 @@ use crate::workflow::Workflow;
 /// Keys of a parameter section that define a domain.
 pub(super) const KEYS: [&str; 8] =
     ["range", "step", "values", "fixed", "distribution", "mean", "std", "mode"];
+
+/// Reads `[parameters]`: the domains and defaults of a study in place of the workflow's.
+pub(super) fn override_parameters(
+    root: &Section<'_>,
+    workflow: &mut Workflow,
+    registry: &Registry,
+) -> Result<(), StudyError> {
+    let Some(section) = root.section("parameters", SECTION)? else { return Ok(()) };
+    let known: Vec<String> = workflow.parameters.iter().map(|parameter| parameter.name.clone()).collect();
+    section.allow(&known)?;
+    for parameter in &mut workflow.parameters {
+        let Some(section) = section.section(&parameter.name, SECTION)? else { continue };
+        let keys: Vec<&str> = KEYS.into_iter().chain(["default"]).collect();
+        section.allow(&keys)?;
+        let value_type = parameter.value_type;
+        parameter.domain = read(root, &section, parameter)?;
+        if let Some(number) = section.number("default", NUMBER)? {
+            match parameter::value_of(value_type, number) {
+                Ok(value) => parameter.default = value,
+                Err(error) => return fail(&section, "default", error),
+            }
+        }
+        // A fixed parameter has this value in the reference evaluation too, and in tables that do not name it.
+        if let Domain::Fixed { value } = parameter.domain {
+            if section.number("default", NUMBER)?.is_some() && parameter.default != value {
+                let given = parameter.default.to_string();
+                return section.not_allowed(
+                    "default",
+                    &given,
+                    &format!("{value}, the fixed value, or no default"),
+                );
+            }
+            parameter.default = value;
+        }
+    }
+    for (index, name) in known.iter().enumerate() {
+        if let Some(section) = section.section(name, SECTION)? {
+            check_accepted(&section, index, workflow, registry)?;
+        }
+    }
+    Ok(())
+}
 
 /// Reads the domain of a parameter from its section. Without such keys returns the parameter's own domain. `root` is
 /// the study file.

@@ -1,5 +1,7 @@
 //! `[input]` of study files: images, their reference, and the switches of the workflow.
 
+pub(super) mod volumes;
+
 use super::StudyError;
 use super::annotations::{self, AnnotationRules, RULES};
 use super::inputs::{self, ReferenceSource, StudyTile};
@@ -8,11 +10,13 @@ use super::wording::SWITCH;
 use crate::operation::Registry;
 use crate::toml_fields::Section;
 use crate::workflow::Workflow;
+use volumes::Volumes;
 
 /// Images of `[input]` and their reference.
 pub(super) struct Images {
     pub(super) slides: Option<Slides>,
-    /// Empty in a study of slides.
+    pub(super) volumes: Option<Volumes>,
+    /// Empty in a study of slides or of images of more dimensions.
     pub(super) tiles: Vec<StudyTile>,
     pub(super) reference: ReferenceSource,
     pub(super) annotations_outside: f64,
@@ -22,7 +26,9 @@ pub(super) struct Images {
 /// Reads the images and their reference.
 pub(super) fn images(input: &Section<'_>) -> Result<Images, StudyError> {
     let slides = slides::slides(input)?;
-    let tiles = if slides.is_some() { Vec::new() } else { inputs::found(input, "tiles")? };
+    let volumes = volumes::volumes(input)?;
+    let is_cut = slides.is_some() || volumes.is_some();
+    let tiles = if is_cut { Vec::new() } else { inputs::found(input, "tiles")? };
     let annotation_rules = annotations::rules(input)?;
     let named = slides.as_ref().map_or(&tiles, |slides| &slides.files);
     let reference = inputs::reference(input, named, slides.is_some(), &annotation_rules)?;
@@ -31,7 +37,7 @@ pub(super) fn images(input: &Section<'_>) -> Result<Images, StudyError> {
         let allowed = "none with reference = \"defaults\"; a folder with X.geojson for each tile or slide X has annotations";
         return input.not_allowed(RULES, "a section", allowed);
     }
-    Ok(Images { slides, tiles, reference, annotations_outside, annotation_rules })
+    Ok(Images { slides, volumes, tiles, reference, annotations_outside, annotation_rules })
 }
 
 /// Returns the workflow that measures only within the regions of interest, and within the cores of tiles.
@@ -67,6 +73,7 @@ pub(super) fn switches(input: &Section<'_>, workflow: &Workflow) -> Result<Vec<S
     let switches = workflow.switches();
     let mut known = vec!["tiles"];
     known.extend(KEYS);
+    known.extend(volumes::KEYS);
     known.extend(workflow.reference.iter().flat_map(|_| ["reference", annotations::KEY, RULES]));
     known.extend(&switches);
     input.allow(&known)?;

@@ -1,6 +1,7 @@
 //! Input files of a study: tiles found by pattern, and their reference files.
 
 use super::annotations::AnnotationRules;
+use super::images::volumes::{VOLUME_METADATA, VolumeBlock};
 use super::slides::SlideTile;
 use super::wording::{TEXT, fail, needed_texts};
 use super::{StudyError, StudyProblem};
@@ -21,6 +22,9 @@ pub struct StudyTile {
     /// Part of the file, if it is a slide.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slide: Option<SlideTile>,
+    /// Part of the file, if it is an image of more dimensions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub block: Option<VolumeBlock>,
     /// Index among the fits of the study's [`Normalization`](super::Normalization), if it has fits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fit: Option<usize>,
@@ -54,19 +58,12 @@ pub(super) fn found(input: &Section<'_>, key: &str) -> Result<Vec<StudyTile>, St
     let mut paths: Vec<PathBuf> = Vec::new();
     for pattern in patterns {
         let path = input.path(pattern);
-        if path.is_file() {
+        if is_input(&path, key) {
             paths.push(path);
             continue;
         }
         if !pattern.contains(['*', '?', '[']) {
-            let wanted = if path.is_dir() {
-                match key {
-                    "slides" => "a folder; files or a pattern such as \"slides/*.svs\" are allowed",
-                    _ => "a folder; files or a pattern such as \"tiles/*.png\" are allowed",
-                }
-            } else {
-                "no such file"
-            };
+            let wanted = if path.is_dir() { wanted_for_folder(key) } else { "no such file" };
             return fail(input, key, StudyProblem::NotThere { path, wanted });
         }
         let before = paths.len();
@@ -84,7 +81,9 @@ pub(super) fn found(input: &Section<'_>, key: &str) -> Result<Vec<StudyTile>, St
             Ok(found) => {
                 for path in found {
                     match path {
-                        Ok(path) if path.is_file() && !stem(&path).ends_with(LABELS) => paths.push(path),
+                        Ok(path) if is_input(&path, key) && !stem(&path).ends_with(LABELS) => {
+                            paths.push(path)
+                        }
                         Ok(_) => {}
                         Err(error) => return fail(input, key, bad(error.to_string())),
                     }
@@ -111,9 +110,25 @@ pub(super) fn found(input: &Section<'_>, key: &str) -> Result<Vec<StudyTile>, St
         },
         path: path.clone(),
         slide: None,
+        block: None,
         fit: None,
     });
     Ok(named.collect())
+}
+
+/// Returns the problem of a folder among files.
+fn wanted_for_folder(key: &str) -> &'static str {
+    match key {
+        "images" => "a folder without zarr.json; OME-Zarr folders, OME-TIFF files or patterns are allowed",
+        "slides" => "a folder; files or a pattern such as \"slides/*.svs\" are allowed",
+        _ => "a folder; files or a pattern such as \"tiles/*.png\" are allowed",
+    }
+}
+
+/// Returns whether a path is a file or, among images, a folder of the Zarr format: by its metadata, or by its name.
+fn is_input(path: &Path, key: &str) -> bool {
+    let is_zarr = || path.join(VOLUME_METADATA).is_file() || path.extension().is_some_and(|of| of == "zarr");
+    path.is_file() || (key == "images" && path.is_dir() && is_zarr())
 }
 
 /// Returns a pattern in a folder, whose name is escaped: only the user's text is a pattern. `None` if the name is not

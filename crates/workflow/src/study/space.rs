@@ -5,7 +5,7 @@
 
 use super::header::load_workflow;
 use super::wording::{NUMBER, SECTION, SWITCH, TEXT, fail, needed_section};
-use super::{StudyError, domain, override_parameters, switches};
+use super::{StudyError, domain, switches};
 use crate::DescriptorError;
 use crate::operation::Registry;
 use crate::parameter::{self, Domain, Parameter};
@@ -164,7 +164,7 @@ impl ParameterSpace {
         if root.has("response") {
             (workflow, _) = super::metrics(&root, &workflow, registry)?;
         }
-        override_parameters(&root, &mut workflow, registry)?;
+        domain::override_parameters(&root, &mut workflow, registry)?;
         Ok(Self { seed, parameters: workflow.parameters, groups: None, method, metrics })
     }
 }

@@ -13,7 +13,7 @@ use thiserror::Error;
 pub enum UnitsError {
     /// The study has files of single tiles, whose positions are unknown.
     #[error(
-        "stage {stage} reads region {region} with bounds \"{bounds}\"; single tiles have no neighbors: \"slides\" is needed"
+        "stage {stage} reads region {region} with bounds \"{bounds}\"; single tiles have no neighbors: \"slides\" or \"images\" are needed"
     )]
     Tiles {
         /// The stage.
@@ -106,22 +106,27 @@ impl Units {
                 specimens.push(Vec::new());
                 specimens.len() - 1
             };
-            let (specimen, cell, pixels) = match (&tile.slide, slides) {
-                (Some(part), Some(slides)) => {
+            let (specimen, cell, axes, pixels) = match (&tile.block, &tile.slide, slides) {
+                (Some(block), ..) => {
+                    let specimen = *known.entry(&tile.path).or_insert_with(open);
+                    (specimen, block.cell, usize::from(block.axes), block.bounds())
+                }
+                (None, Some(part), Some(slides)) => {
                     let specimen = *known.entry(&tile.path).or_insert_with(open);
                     let [x, y, width, height] = part.core;
                     let side = slides.tile_px.max(1);
                     let pixels = UnitBox { start: [x, y, 0], length: [width, height, 1] };
-                    (specimen, [x / side, y / side, 0, 0], pixels)
+                    (specimen, [x / side, y / side, 0, 0], 2, pixels)
                 }
-                _ => (open(), [0; 4], NOWHERE),
+                _ => (open(), [0; 4], 2, NOWHERE),
             };
             specimens[specimen].push(number);
-            units.push(Unit { specimen, cell, axes: 2, pixels });
+            units.push(Unit { specimen, cell, axes, pixels });
         }
         let at =
             units.iter().enumerate().map(|(number, unit)| ((unit.specimen, unit.cell), number)).collect();
-        Self { units, at, specimens, are_placed: slides.is_some() }
+        let are_placed = slides.is_some() || tiles.iter().all(|tile| tile.block.is_some());
+        Self { units, at, specimens, are_placed }
     }
 
     /// Returns the number of units of the largest specimen.

@@ -109,7 +109,7 @@ fn a_workflow_without_a_reference_takes_none() {
     let message = folder.example(&[workflow]).expect_err("a reference for nothing").to_string();
     assert_eq!(
         folder.shown(&message),
-        "DIR/study.toml: input.reference: unknown; known are tiles, slides, magnification, tile, halo, skip_background, tissue, normalize"
+        "DIR/study.toml: input.reference: unknown; known are tiles, slides, magnification, tile, halo, skip_background, tissue, images, partition, channels, normalize"
     );
     assert!(
         folder
@@ -143,4 +143,63 @@ fn tiles_of_a_slide_have_its_annotations() {
     let error = folder.example(&[slides, (DEFAULTS, "reference = \"truth\"")]).expect_err("no annotations");
     let expected = "DIR/study.toml: input.reference: DIR/truth has none of a.geojson and a.geojson.gz for DIR/slides/a.svs";
     assert_eq!(folder.shown(&error.to_string()), expected);
+}
+
+#[test]
+fn images_of_more_dimensions_are_found() {
+    let folder = Folder::with(&[
+        "v/a.ome.zarr/zarr.json",
+        "v/a.ome.zarr/0/c/0",
+        "v/b.ome.tif",
+        "v/c.zarr/.zattrs",
+        "v/d.txt",
+    ]);
+    let images =
+        "images = [\"v/*.zarr\", \"v/b.ome.tif\"]\npartition = { x = 256, z = 8, t = 1 }\nchannels = [2, 0]";
+    let study = folder.example(&[(TILES, images)]).expect("images");
+    let volumes = study.volumes.expect("images");
+    let found: Vec<(&str, String)> = volumes
+        .files
+        .iter()
+        .map(|file| (file.name.as_str(), folder.shown(&file.path.display().to_string())))
+        .collect();
+    // A folder without metadata is an error of its reader, which knows the format.
+    let expected =
+        [("a", "DIR/v/a.ome.zarr/zarr.json"), ("b", "DIR/v/b.ome.tif"), ("c", "DIR/v/c.zarr/zarr.json")];
+    assert_eq!(found, expected.map(|(name, path)| (name, path.to_owned())));
+    assert_eq!((volumes.block_px, volumes.channels), ([Some(256), None, Some(8)], Some(vec![2, 0])));
+    assert!(study.tiles.is_empty() && study.slides.is_none());
+    let refused = |input: &str, message: &str| {
+        let error = folder.example(&[(TILES, input)]).expect_err(input).to_string();
+        assert_eq!(folder.shown(&error), format!("DIR/study.toml: input.{message}"));
+    };
+    let image = "images = [\"v/b.ome.tif\"]\n";
+    refused(
+        "tiles = [\"v/d.txt\"]\nchannels = [0]",
+        "channels: allowed only in a study of images; \"images\" is missing",
+    );
+    refused(
+        &format!("{image}tiles = [\"v/d.txt\"]"),
+        "images: the study has tiles as well; give tiles, slides or images",
+    );
+    refused(&format!("{image}partition = {{ t = 2 }}"), "partition.t: 2 is not allowed; allowed: 1 to 1");
+    refused(&format!("{image}partition = {{ x = 0 }}"), "partition.x: 0 is not allowed; allowed: 1 to 65536");
+    refused(&format!("{image}partition = {{ c = 1 }}"), "partition.c: unknown; known are x, y, z, t");
+    refused(
+        &format!("{image}channels = []"),
+        "channels: an empty list is not allowed; allowed: one or more channels; all without the key",
+    );
+    refused(
+        &format!("{image}channels = [-1]"),
+        "channels: -1 has the wrong type; allowed: a list of channels, from 0",
+    );
+    refused(&format!("{image}halo = 8"), "halo: allowed only in a study of slides; \"slides\" is missing");
+    refused(
+        "images = [\"v\"]",
+        "images: DIR/v: a folder without zarr.json; OME-Zarr folders, OME-TIFF files or patterns are allowed",
+    );
+    let error =
+        folder.example(&[(TILES, image), (DEFAULTS, "reference = \"v\"")]).expect_err("a folder").to_string();
+    let message = "DIR/study.toml: input.reference: a folder is not allowed; allowed: \"defaults\" in a study of images";
+    assert_eq!(folder.shown(&error), message);
 }

@@ -97,7 +97,7 @@ fn invalid_tiles_are_refused() {
     );
     refused(
         &[("normalize = true", "normalized = true")],
-        ": input.normalized: unknown; known are tiles, slides, magnification, tile, halo, skip_background, tissue, reference, annotations_outside, annotations, normalize",
+        ": input.normalized: unknown; known are tiles, slides, magnification, tile, halo, skip_background, tissue, images, partition, channels, reference, annotations_outside, annotations, normalize",
     );
     refused_beside(&["tiles/a_labels.png"], &[], r#": input.tiles: no file matches "tiles/*.png""#);
 }

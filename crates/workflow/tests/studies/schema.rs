@@ -84,6 +84,8 @@ fn schema_has_the_keys_of_the_parser() {
     assert_eq!(root, keys("/properties"));
     let slides = "[input]\nslides = [\"a.png\"]\ntissue.zzz = 1\n";
     assert_eq!(of_parser("input", slides), keys("/properties/input/properties/tissue/properties"));
+    let images = "[input]\nimages = [\"a.png\"]\npartition.zzz = 1\n";
+    assert_eq!(of_parser("input", images), keys("/properties/input/properties/partition/properties"));
     let until = "[method]\nkind = \"moat\"\nuntil.zzz = 1\n";
     assert_eq!(of_parser("method", until), keys("/definitions/until/properties"));
     let survivors = "[[phase]]\nkind = \"moat\"\nsurvivors.zzz = 1\n[[phase]]\nkind = \"moat\"\n";
@@ -147,7 +149,9 @@ fn schema_and_reference_have_the_same_keys() {
     let inputs = |name: &str| {
         let mut all = keys(&format!("/properties/{name}/properties"));
         // A switch of the workflow may be true, false or a section.
-        for (section, is_switch) in [("tissue", false), ("annotations", false), ("normalize", true)] {
+        for (section, is_switch) in
+            [("tissue", false), ("annotations", false), ("partition", false), ("normalize", true)]
+        {
             if all.contains(section) {
                 let nested = keys(&format!("/properties/{name}/properties/{section}/properties"));
                 all.extend(nested.iter().map(|key| format!("{section}.{key}")));

@@ -19,7 +19,7 @@ impl Parallel for OneThread {
 
 fn tile(core: [u32; 4]) -> StudyTile {
     let slide = Some(SlideTile { magnification: None, core, window: core });
-    StudyTile { name: String::new(), path: "s.svs".into(), slide, fit: None }
+    StudyTile { name: String::new(), path: "s.svs".into(), slide, block: None, fit: None }
 }
 
 #[test]
