@@ -41,6 +41,9 @@ pub use space::bounds::{BoundsError, Interval, SpatialBounds, TemporalBounds};
 pub use space::partition::{
     Assembly, AssemblyError, Centroid, OwnerError, Partition, PartitionError, PartitionTile,
 };
+pub use space::query::{
+    FoundObject, FoundObjects, MAX_FOUND, QueryError, Selection, SpatialIndex, SpatialQuery,
+};
 pub use space::resolution::{Resolution, ResolutionError};
 pub use space::units::{MAX_PARTS, UnitBox, UnitError, UnitLayout};
 pub use template::{MAX_NAME_BYTES, NameError, RegionEntry, RegionTemplate, TEMPLATE_FORMAT, TemplateError};
