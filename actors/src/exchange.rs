@@ -14,6 +14,7 @@ mod fetch;
 mod file;
 mod message;
 mod peer;
+mod query;
 mod send;
 mod shared_memory;
 mod state;
@@ -159,6 +160,7 @@ impl Exchange {
             sending: Semaphore::new(sending_units as usize),
             sending_units,
             directory: OnceLock::new(),
+            storage: OnceLock::new(),
             outbox: Outbox::default(),
             settings,
             working: watch::Sender::new(()),
