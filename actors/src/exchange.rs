@@ -22,6 +22,7 @@ mod state;
 pub use directory::{DirectoryEvent, ResultSource};
 pub use error::{FailedHolder, FetchError, HolderError};
 pub use file::{SendFileError, file_key, send_file};
+pub use query::QueryRegion;
 
 use crate::spill::SpillStore;
 use crate::transport::LinkStats;

@@ -25,7 +25,6 @@ use pleach_dispatch::storage::{FetchRates, RemoteSource};
 use pleach_regions::{DataRegion, RamTier, RegionIdentity, RegionKey};
 use pleach_workflow::TierKind;
 pub use prefetch::Prefetch;
-pub use query::QueryRegion;
 use query::SpatialIndexes;
 pub use replica::FetchReplica;
 use std::collections::HashMap;

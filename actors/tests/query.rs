@@ -11,7 +11,8 @@ mod worker;
 
 use actix::prelude::*;
 use cluster::{ANYWHERE, Cluster, patient, soon};
-use pleach_actors::storage::{QueryRegion, StorageActor};
+use pleach_actors::exchange::QueryRegion;
+use pleach_actors::storage::StorageActor;
 use pleach_regions::{DataRegion, Points, QueryError, RegionKey, Selection, SpatialIndex, SpatialQuery};
 use std::collections::HashMap;
 use std::net::SocketAddr;

@@ -4,7 +4,6 @@ use super::Exchange;
 use super::message::Message;
 use super::peer::PeerConnection;
 use super::state::ExchangeState;
-use crate::storage::QueryRegion;
 use actix::WeakRecipient;
 use parking_lot::Mutex;
 use pleach_dispatch::message::RegionAnswer;
@@ -16,6 +15,18 @@ use std::sync::Arc;
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
+
+/// Message to storage: queries a region here, or the peers if it is not here. `None` if none of them holds the region.
+#[derive(Debug, actix::Message)]
+#[rtype(result = "Option<RegionAnswer>")]
+pub struct QueryRegion {
+    /// The region.
+    pub key: RegionKey,
+    /// The query.
+    pub query: SpatialQuery,
+    /// Addresses of workers that may hold the region.
+    pub peers: Vec<SocketAddr>,
+}
 
 /// Answer of a peer, and the bytes of its message. No answer if the peer lacks the region.
 pub(super) type PeerAnswer = (Option<RegionAnswer>, u64);

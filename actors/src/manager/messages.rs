@@ -82,9 +82,7 @@ impl ManagerActor {
                 self.receive_operations((id, worker), operations, accepts_code);
             }
             (ToManager::CodeRefused { package, cause }, Some(_)) => self.receive_refusal(id, package, cause),
-            (ToManager::ObjectsFound(found), Some(worker)) => {
-                self.receive_found(worker, found, frame.len() as u64);
-            }
+            (ToManager::ObjectsFound(found), Some(worker)) => self.receive_found(worker, found, frame.len()),
             (ToManager::Drain, Some(worker)) => self.core.handle_drain(worker),
             (ToManager::Leave, Some(_)) => self.close(id, false, ctx),
             // A second join, or a message before the join, violates the protocol.

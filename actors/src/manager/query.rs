@@ -103,14 +103,14 @@ impl ManagerActor {
     }
 
     /// Handles an answer of `bytes`. Ignores one to a call that has ended or that another worker answers.
-    pub(super) fn receive_found(&mut self, worker: WorkerId, found: ObjectsFound, bytes: u64) {
+    pub(super) fn receive_found(&mut self, worker: WorkerId, found: ObjectsFound, bytes: usize) {
         let ObjectsFound { call, number, answer } = found;
         let pending = self.calls.calls.get_mut(&call).filter(|pending| pending.asked == Some(worker));
         let Some(pending) = pending else { return };
         if pending.open.remove(&number).is_none() {
             return;
         }
-        pending.found.moved_bytes += bytes + answer.as_ref().map_or(0, |answer| answer.moved_bytes);
+        pending.found.moved_bytes += bytes as u64 + answer.as_ref().map_or(0, |answer| answer.moved_bytes);
         pending.found.answers.extend(answer.map(|answer| (number, answer)));
         if pending.open.is_empty() {
             self.end_call(call);

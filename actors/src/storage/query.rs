@@ -4,29 +4,17 @@
 //! the first query of a region, and stays as long as the region is in memory.
 
 use super::StorageActor;
+use crate::exchange::QueryRegion;
 use actix::prelude::*;
 use parking_lot::Mutex;
 use pleach_dispatch::message::RegionAnswer;
 use pleach_regions::{DataRegion, QueryError, RegionKey, SpatialIndex, SpatialQuery};
 use std::collections::HashMap;
-use std::net::SocketAddr;
 use std::sync::{Arc, Weak};
 use tokio::sync::oneshot;
 
 /// Maximum number of objects in all indexes, about 200 MB. Beyond it, all indexes are dropped and built again on demand.
 const MAX_INDEXED: usize = 1 << 20;
-
-/// Queries a region here, or the peers if it is not here. `None` if none of them holds the region.
-#[derive(Debug, Message)]
-#[rtype(result = "Option<RegionAnswer>")]
-pub struct QueryRegion {
-    /// The region.
-    pub key: RegionKey,
-    /// The query.
-    pub query: SpatialQuery,
-    /// Addresses of workers that may hold the region.
-    pub peers: Vec<SocketAddr>,
-}
 
 impl Handler<QueryRegion> for StorageActor {
     type Result = ResponseFuture<Option<RegionAnswer>>;

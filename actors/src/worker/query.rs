@@ -1,7 +1,8 @@
 //! Spatial queries: has storage answer them, for this worker and its peers, and retains regions for them.
 
 use super::WorkerActor;
-use crate::storage::{QueryRegion, ReleaseRegions};
+use crate::exchange::QueryRegion;
+use crate::storage::ReleaseRegions;
 use actix::prelude::*;
 use pleach_dispatch::message::{ObjectsFound, RegionQueries, ToManager};
 use pleach_regions::RegionKey;

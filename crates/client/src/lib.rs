@@ -29,10 +29,9 @@ use pleach_api::schema::{
 };
 use pleach_api::submission::Submission;
 use pleach_api::token::ApiToken;
-use pleach_regions::Selection;
 use pleach_results::provenance::{Explanation, RunSelection};
 use pleach_study::Defect;
-use pleach_study::spatial::{LocatedObjects, ObjectQuery};
+use pleach_study::spatial::{LocatedObjects, ObjectQuery, Selection};
 use serde::de::DeserializeOwned;
 use std::io;
 use std::path::PathBuf;

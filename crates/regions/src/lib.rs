@@ -2,7 +2,7 @@
 //! data regions in space and time, and the partition of a region into tiles.
 //!
 //! The crate defines the form of pixels (element type, shape, bytes, content digest, encoding), not their
-//! meaning: operations are in `pleach-pathology`. This crate reads no image files, computes nothing and sends
+//! meaning: operations are in `pleach-pathology`. This crate reads no image files, runs no operation and sends
 //! nothing.
 
 mod codec;

@@ -4,7 +4,8 @@
 //! object in the halo of several tiles belongs to the tile whose core has its centroid. This module neither stores nor moves
 //! regions.
 
-use pleach_regions::{FoundObject, FoundObjects, MAX_FOUND, QueryError, Selection, SpatialQuery};
+pub use pleach_regions::Selection;
+use pleach_regions::{FoundObject, FoundObjects, MAX_FOUND, QueryError, SpatialQuery};
 use pleach_slides::{Slide, SlideError};
 use pleach_workflow::{Real, SlideTile, Study};
 use serde::{Deserialize, Serialize};

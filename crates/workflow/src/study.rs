@@ -151,11 +151,6 @@ impl BothEmpty {
     }
 }
 
-impl Durability {
-    const ALL: [(&'static str, Self); 3] =
-        [("none", Self::None), ("outputs", Self::Outputs), ("all", Self::All)];
-}
-
 /// A mistake in a study file, with its location.
 #[derive(Debug, Error)]
 pub enum StudyError {

@@ -58,6 +58,11 @@ fn name(study: &Section<'_>) -> Result<String, StudyError> {
     Ok(name.to_owned())
 }
 
+impl Durability {
+    const ALL: [(&'static str, Self); 3] =
+        [("none", Self::None), ("outputs", Self::Outputs), ("all", Self::All)];
+}
+
 /// Reads the durability of regions.
 fn durability(study: &Section<'_>) -> Result<Durability, StudyError> {
     let Some(text) = study.text("durability", TEXT)? else { return Ok(Durability::default()) };
