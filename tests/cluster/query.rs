@@ -2,13 +2,11 @@
 
 use crate::cluster::{self, Cluster};
 use crate::pleach::{Answer, pleach};
-use crate::pyramid::{AT_20, write_image};
 use crate::sharing::metrics;
 use crate::study::Study;
 use crate::units::moved_bytes;
 use serde_json::Value;
 use std::fs;
-use std::path::Path;
 
 /// Bytes of the mask of a tile.
 const MASK_BYTES: u64 = 192 * 192;
@@ -138,69 +136,4 @@ fn is_missing(answer: &Answer, tile: &str) {
     assert_eq!((answer.code, &read(answer)["missing"][0]), (3, &Value::from(tile)), "{answer:?}");
     assert!(answer.stderr.contains("regions of 1 of 1 tiles are on no worker"), "{answer:?}");
     assert!(answer.stderr.contains(tile), "{answer:?}");
-}
-
-#[test]
-fn objects_of_a_slide_are_in_its_coordinates() {
-    let study = Study::of_tissue(192);
-    let tissue = image::open(study.path("tiles/tissue_01.png")).expect("a tile").into_rgb8();
-    write_image(&study.path("s.svs"), tissue.as_raw(), 192, AT_20);
-    let example = |name: &str| {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/spots");
-        fs::read_to_string(folder.join(name)).expect("a file of the example")
-    };
-    for name in ["workflow", "gray", "smooth", "spots", "count", "links"] {
-        study.write(&format!("{name}.json"), example(&format!("{name}.json")));
-    }
-    let mut cluster = Cluster::new(&study);
-    ["w0", "w1"].into_iter().for_each(|name| cluster.start_worker(name, &[]));
-    // In tiles of 64 px, whose spots are in regions of their own, and as a whole.
-    let found: Vec<(Value, u64)> = [64, 512]
-        .into_iter()
-        .map(|tile| {
-            let text = example("study.toml").replace("tile = 512", &format!("tile = {tile}"));
-            let text = text.replace("seed = 7", "seed = 7\nretain = [\"spots.spots\"]");
-            let text = text.replace("trajectories = 4", "trajectories = 1");
-            study.write("study.toml", text + "[parameters.threshold]\nfixed = 160\n");
-            let id = cluster.submit(&[]);
-            let responses = cluster.completed(&id);
-            let first = responses.lines().nth(1).and_then(|row| row.split(',').nth(2)).expect("a response");
-            let points: f64 = first.parse().expect("a number");
-            let args = [
-                "query",
-                &id,
-                "--stage",
-                "spots",
-                "--output",
-                "spots",
-                "--evaluation",
-                "1",
-                "--count",
-                "2000",
-            ];
-            let near = [&args[..], &["--nearest", "48,48", "--um", "--json"]].concat();
-            let found = read(&cluster.ask(&near));
-            assert_eq!(found["total"].as_f64(), Some(points), "the spots of the study's own response");
-            (found, points as u64)
-        })
-        .collect();
-    let [(tiles, points), (whole, _)] = &found[..] else { panic!("two answers") };
-    assert!(*points > 3, "{tiles}");
-    assert_eq!((&tiles["regions"], &whole["regions"]), (&Value::from(9), &Value::from(1)));
-    let places = |found: &Value| -> Vec<(Vec<f64>, Vec<f64>, u64)> {
-        let objects = found["objects"].as_array().expect("a list").iter();
-        let mut places: Vec<_> = objects
-            .map(|object| {
-                let nanometers = (object["distance_um"].as_f64().expect("a number") * 1e3).round() as u64;
-                (numbers(&object["centroid"]), numbers(&object["centroid_um"]), nanometers)
-            })
-            .collect();
-        places.sort_by(|a, b| a.partial_cmp(b).expect("finite"));
-        places
-    };
-    assert_eq!(places(tiles), places(whole));
-    // 0.5 µm per pixel.
-    let (centroid, um, _) = &places(whole)[0];
-    assert_eq!((centroid[0] / 2.0, centroid[1] / 2.0), (um[0], um[1]));
-    cluster.nothing_is_left();
 }
