@@ -18,8 +18,8 @@ mod variables;
 mod workflow;
 
 pub(crate) use client::{
-    CancelArgs, DrainArgs, ForgetArgs, ManagerArgs, OptionalManagerArgs, ResultsArgs, StatusArgs, SubmitArgs,
-    WatchArgs,
+    CancelArgs, DrainArgs, ForgetArgs, ManagerArgs, OptionalManagerArgs, QueryArgs, ResultsArgs, StatusArgs,
+    SubmitArgs, WatchArgs,
 };
 pub(crate) use doctor::DoctorArgs;
 pub(crate) use external::{AnalyzeArgs, ClassifyArgs, SampleArgs};
@@ -113,6 +113,8 @@ pub(crate) enum Command {
     Cancel(CancelArgs),
     /// Remove ended studies and their results from a manager
     Forget(ForgetArgs),
+    /// Find objects by position: in a box, or the nearest to a point, in a manager's study or a task cache
+    Query(QueryArgs),
     /// Drain a worker: it finishes its running tasks and leaves
     Drain(DrainArgs),
     /// Check a manager's state directory without changing it (exit code 3 if a file is corrupt or missing)

@@ -53,6 +53,7 @@ pub(crate) fn execute(command: Command, registry: &Registry) -> CommandResult {
         Command::Results(args) => client::results::execute(&args),
         Command::Cancel(args) => client::cancel::execute(&args),
         Command::Forget(args) => client::forget::execute(&args),
+        Command::Query(args) => client::query::execute(&args, registry),
         Command::Drain(args) => client::drain::execute(&args),
         Command::Doctor(args) => cluster::doctor::execute(&args),
         Command::Simulate(args) => simulate::execute(&args, registry),

@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 /// Every command with a help page, with groups before their members.
-const COMMANDS: [&str; 50] = [
+const COMMANDS: [&str; 51] = [
     "",
     "run",
     "plan",
@@ -46,6 +46,7 @@ const COMMANDS: [&str; 50] = [
     "cancel",
     "drain",
     "forget",
+    "query",
     "doctor",
     "replay",
     "simulate",

@@ -14,6 +14,7 @@ mod fetch;
 mod file;
 mod message;
 mod peer;
+mod query;
 mod send;
 mod shared_memory;
 mod state;
@@ -21,6 +22,7 @@ mod state;
 pub use directory::{DirectoryEvent, ResultSource};
 pub use error::{FailedHolder, FetchError, HolderError};
 pub use file::{SendFileError, file_key, send_file};
+pub use query::QueryRegion;
 
 use crate::spill::SpillStore;
 use crate::transport::LinkStats;
@@ -159,6 +161,7 @@ impl Exchange {
             sending: Semaphore::new(sending_units as usize),
             sending_units,
             directory: OnceLock::new(),
+            storage: OnceLock::new(),
             outbox: Outbox::default(),
             settings,
             working: watch::Sender::new(()),

@@ -10,6 +10,7 @@
 //! - `effects`: effects of the state machine.
 //! - `replanning`: rebuilds buckets when workers join or leave.
 //! - `input_files`: input files that workers request.
+//! - `query`: spatial queries over regions on workers.
 //! - `control`: operator requests.
 //! - `view`: the state shown to operators.
 //! - `metrics`: measurements.
@@ -24,6 +25,7 @@ mod messages;
 mod metrics;
 mod names;
 mod observer;
+mod query;
 mod replanning;
 mod study_run;
 mod view;
@@ -35,6 +37,8 @@ pub use control::{
 };
 pub use metrics::{GetManagerMetrics, ManagerMetrics, StudyMetrics};
 pub use observer::{Observer, Progress, StudyEvent};
+use query::PendingCalls;
+pub use query::{DropRegions, QueriedRegions, QueryRegions};
 pub use study_run::StudyRequest;
 pub use view::{CodeView, Duplicate, ManagerView, StudyView, WorkerState, WorkerView};
 
@@ -122,6 +126,8 @@ pub struct ManagerActor {
     /// Syncs that are acknowledged once all grants of earlier messages have been sent.
     syncs: Vec<(WorkerId, u64)>,
     counters: ManagerCounters,
+    /// Spatial queries without all answers.
+    calls: PendingCalls,
     /// Names of the present members of the result directory.
     member_names: HashMap<MemberId, String>,
     /// Time origin of the state machine.
@@ -173,6 +179,7 @@ impl ManagerActor {
             is_continuing: false,
             syncs: Vec::new(),
             counters: ManagerCounters::new(),
+            calls: PendingCalls::default(),
             member_names: HashMap::new(),
             start: Instant::now(),
         }

@@ -4,12 +4,15 @@
 //! tier that all workers share (`storage/remote.rs`). Stage actors insert stage outputs into the same memory. The manager
 //! releases regions without remaining readers.
 //!
+//! Storage answers spatial queries over regions that it holds (`storage/query.rs`).
+//!
 //! Under memory pressure the worker evicts regions (`storage/eviction.rs`). Regions from files are dropped and read again on
 //! demand. Other regions go to the spill tiers, if any.
 
 mod eviction;
 mod file;
 mod prefetch;
+mod query;
 mod remote;
 mod replica;
 
@@ -22,6 +25,7 @@ use pleach_dispatch::storage::{FetchRates, RemoteSource};
 use pleach_regions::{DataRegion, RamTier, RegionIdentity, RegionKey};
 use pleach_workflow::TierKind;
 pub use prefetch::Prefetch;
+use query::SpatialIndexes;
 pub use replica::FetchReplica;
 use std::collections::HashMap;
 use std::fmt;
@@ -179,6 +183,8 @@ pub struct StorageActor {
     /// Failed loads. Each is tried once, because the same file gives the same error.
     failed: HashMap<RegionKey, TaskFailure>,
     pool: Arc<rayon::ThreadPool>,
+    /// Indexes of queried regions.
+    indexes: Arc<SpatialIndexes>,
     figures: RamStats,
 }
 
@@ -211,6 +217,7 @@ impl StorageActor {
             waiting,
             failed,
             pool,
+            indexes: Arc::default(),
             figures: RamStats::default(),
         }
     }
@@ -255,6 +262,12 @@ impl StorageActor {
 
 impl Actor for StorageActor {
     type Context = Context<Self>;
+
+    fn started(&mut self, ctx: &mut Self::Context) {
+        if let Some(exchange) = &self.exchange {
+            exchange.attach_storage(ctx.address().downgrade().recipient());
+        }
+    }
 }
 
 impl Handler<GetRegion> for StorageActor {

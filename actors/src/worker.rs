@@ -10,6 +10,7 @@
 //! - `code`: loads operations that a client's study brings.
 //! - `memory_pressure`: frees memory.
 //! - `durability`: stores or replicates regions that must outlive the worker.
+//! - `query`: answers spatial queries, and retains regions for them.
 //! - `retention`: keeps results from one plan to the next.
 //! - `drain`: leaves in an orderly way.
 //! - `metrics`: measurements.
@@ -21,6 +22,7 @@ mod durability;
 mod memory_pressure;
 mod messages;
 mod metrics;
+mod query;
 mod reattach;
 mod retention;
 mod setup;
@@ -47,8 +49,8 @@ use pleach_dispatch::storage::TransferCost;
 use pleach_dispatch::worker::{Effect, Worker};
 use pleach_dispatch::{LeaseId, PlanId, SlotId};
 use state::{
-    Departure, ManagerConnection, OpenLeases, Replication, ReportError, RunningBuckets, RunningStudies,
-    TaskResources,
+    Departure, ManagerConnection, OpenLeases, Replication, ReportError, RetainedRegions, RunningBuckets,
+    RunningStudies, TaskResources,
 };
 use std::fmt;
 use std::sync::Arc;
@@ -72,6 +74,7 @@ pub struct WorkerActor {
     running: RunningBuckets,
     studies: RunningStudies,
     replication: Replication,
+    retained: RetainedRegions,
     departure: Departure,
     tasks: TaskResources,
     counters: WorkerCounters,
@@ -108,6 +111,7 @@ impl WorkerActor {
             running: RunningBuckets::default(),
             studies: RunningStudies::default(),
             replication: Replication::default(),
+            retained: RetainedRegions::default(),
             departure: Departure::default(),
             tasks: TaskResources::default(),
             counters: WorkerCounters::new(),

@@ -70,6 +70,7 @@ fn begin(manager: &MemoryEnd) {
             retains_results: false,
             name: String::new(),
             user: String::new(),
+            retained: Vec::new(),
         },
     );
     let (lease, work) = (LeaseId(1), bucket());

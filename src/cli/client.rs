@@ -1,7 +1,7 @@
 //! Grammar of the commands that connect to a manager.
 
 use super::operations::{PinArgs, PythonArgs};
-use super::{PlanOptionArgs, Span, TimeArg};
+use super::{PlanOptionArgs, Span, TimeArg, cache_location};
 use clap::Args;
 use pleach_client::ClientOptions;
 use pleach_client::address::ManagerUrl;
@@ -163,4 +163,51 @@ pub(crate) struct DrainArgs {
     pub(crate) worker: String,
     #[command(flatten)]
     pub(crate) manager: ManagerArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct QueryArgs {
+    /// The study: its id on a manager, or the study file (TOML) of a study in --cache
+    #[arg(value_name = "STUDY")]
+    pub(crate) study: PathBuf,
+    /// Stage that gives the objects
+    #[arg(long, value_name = "STAGE")]
+    pub(crate) stage: String,
+    /// Its output: a mask, labels, points, polygons or objects
+    #[arg(long, value_name = "NAME")]
+    pub(crate) output: String,
+    /// The evaluation: its number in samples.csv; 0 is that of the default values
+    #[arg(long, value_name = "N")]
+    pub(crate) evaluation: usize,
+    /// A tile, or a slide for all its tiles; needed in a study of several images
+    #[arg(long, value_name = "NAME")]
+    pub(crate) tile: Option<String>,
+    /// Objects whose bounding box meets this box: X0,Y0,X1,Y1
+    #[arg(
+        long = "box",
+        value_name = "X0,Y0,X1,Y1",
+        allow_hyphen_values = true,
+        required_unless_present = "nearest"
+    )]
+    pub(crate) within: Option<String>,
+    /// Objects whose centroid is nearest to this point: X,Y
+    #[arg(long, value_name = "X,Y", allow_hyphen_values = true, conflicts_with = "within")]
+    pub(crate) nearest: Option<String>,
+    /// Maximum number of objects, 1 to 2000
+    #[arg(long, value_name = "K", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=2000))]
+    pub(crate) count: u32,
+    /// Coordinates of --box and --nearest are micrometers, not pixels of the slide's first level
+    #[arg(long)]
+    pub(crate) um: bool,
+    #[command(flatten)]
+    pub(crate) manager: OptionalManagerArgs,
+    /// Task cache of the study, a folder or s3://BUCKET/PREFIX (read-only)
+    #[arg(long, value_name = "DIR|URL", value_parser = cache_location)]
+    pub(crate) cache: Option<PathBuf>,
+    /// Results of the study, for --cache and evaluations other than 0 [default: the study's name]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) results: Option<PathBuf>,
+    /// Print one JSON document on stdout, and nothing else
+    #[arg(long)]
+    pub(crate) json: bool,
 }

@@ -31,7 +31,7 @@ pub(super) const VARIABLES: [(&str, &str, &str); 2] = [
 pub(crate) type Example = (&'static str, &'static str);
 
 /// Examples of each command, by its words after `pleach`. Those of `pleach` itself come first.
-pub(crate) const EXAMPLES: [(&str, &[Example]); 45] = [
+pub(crate) const EXAMPLES: [(&str, &[Example]); 46] = [
     (
         "",
         &[
@@ -222,6 +222,19 @@ pub(crate) const EXAMPLES: [(&str, &[Example]); 45] = [
     ("results", &[("pleach results 3 --out results", "Fetch the results of study 3.")]),
     ("cancel", &[("pleach cancel 3", "Cancel study 3.")]),
     ("forget", &[("pleach forget 3 4", "Remove the ended studies 3 and 4 and their results.")]),
+    (
+        "query",
+        &[
+            (
+                "pleach query 3 --stage spots --output spots --evaluation 1 --box 0,0,500,500",
+                "Find the spots of evaluation 1 of study 3 in a box.",
+            ),
+            (
+                "pleach query study.toml --cache cache --stage spots --output spots --evaluation 0 --nearest 40,60 --count 3",
+                "Find the 3 spots nearest to a point, in a task cache.",
+            ),
+        ],
+    ),
     ("doctor", &[("pleach doctor --state state", "Check every file of a manager's state directory.")]),
     ("drain", &[("pleach drain node-1", "Drain worker node-1.")]),
     (

@@ -4,6 +4,7 @@ pub(super) mod cancel;
 pub(super) mod drain;
 pub(super) mod forget;
 pub(super) mod progress_bars;
+pub(super) mod query;
 pub(super) mod results;
 pub(super) mod status;
 pub(super) mod submit;

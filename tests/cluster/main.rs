@@ -44,6 +44,7 @@ mod provenance;
 mod proxy;
 #[path = "../support/pyramid.rs"]
 mod pyramid;
+mod query;
 mod ready;
 mod refusals;
 #[path = "../support/registration.rs"]

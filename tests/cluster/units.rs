@@ -140,7 +140,7 @@ fn workers_read_regions_of_each_others_tiles() {
 }
 
 /// Bytes of regions received from other workers.
-fn moved_bytes(metrics: &str) -> f64 {
+pub(crate) fn moved_bytes(metrics: &str) -> f64 {
     let received =
         metrics.lines().filter(|line| line.starts_with("pleach_transfer_bytes_total{direction=\"in\""));
     received.filter_map(|line| line.rsplit_once(' ')?.1.parse::<f64>().ok()).sum()

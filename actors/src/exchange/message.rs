@@ -2,13 +2,14 @@
 
 use super::shared_memory::SharedMemoryId;
 use crate::transport::codec::{self, CodecError};
-use pleach_regions::{Head, RegionKey};
+use pleach_dispatch::message::RegionAnswer;
+use pleach_regions::{Head, RegionKey, SpatialQuery};
 use serde::{Deserialize, Serialize};
 use serde_bytes::ByteBuf;
 use std::net::SocketAddr;
 use thiserror::Error;
 
-/// Maximum length of a message: requests and replies of the result directory. The others are a file name and some numbers.
+/// Maximum length of a message: requests and replies of the result directory, and answers to queries. The others are a file name and some numbers.
 pub(super) const MAX_BYTES: usize = 256 << 10;
 
 /// Way of a region's transfer.
@@ -88,6 +89,22 @@ pub(super) enum Message {
     },
     /// Message of the result directory, which interprets it.
     Directory(ByteBuf),
+    /// Queries a region. Answered by [`ObjectsFound`](Self::ObjectsFound).
+    FindObjects {
+        /// Number of the query on this connection, by the asking side.
+        call: u64,
+        /// Key of the region.
+        key: RegionKey,
+        /// The query.
+        query: SpatialQuery,
+    },
+    /// Answers a query.
+    ObjectsFound {
+        /// Number of the query.
+        call: u64,
+        /// `None` if the region is not on this worker.
+        answer: Option<RegionAnswer>,
+    },
 }
 
 /// Reason for a frame that is not a message.
@@ -120,6 +137,7 @@ pub(super) fn head(bytes: &ByteBuf) -> Option<Head> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use pleach_regions::{FoundObject, FoundObjects, MAX_FOUND};
     use proptest::prelude::*;
 
     #[test]
@@ -135,6 +153,22 @@ mod tests {
         assert!(frame.len() < 1024, "{}", frame.len());
         assert_eq!(Message::read(&frame).unwrap(), lent);
         assert!(matches!(Message::read(&vec![0; MAX_BYTES + 1]), Err(MessageError::TooLong(_))));
+    }
+
+    #[test]
+    fn longest_answer_fits_the_limit() {
+        let position = vec![f64::MAX; 3];
+        let object = FoundObject {
+            id: u64::MAX,
+            low: position.clone(),
+            high: position.clone(),
+            centroid: position,
+            distance: Some(f64::MAX),
+        };
+        let found = FoundObjects { total: u64::MAX, objects: vec![object; MAX_FOUND as usize] };
+        let answer = Some(RegionAnswer { found: Ok(found), region_bytes: u64::MAX, moved_bytes: u64::MAX });
+        let message = Message::ObjectsFound { call: u64::MAX, answer };
+        assert_eq!(Message::read(&message.write().unwrap()).unwrap(), message);
     }
 
     proptest! {

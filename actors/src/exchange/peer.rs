@@ -6,6 +6,7 @@ use super::ExchangeState;
 use super::directory::DirectoryEvent;
 use super::error::HolderError;
 use super::message::{self, DenyReason, Message, TransferPath};
+use super::query::{self, PendingQueries};
 use super::send::give;
 use super::shared_memory::receive_buffers::ReceiveBuffers;
 use super::shared_memory::send_buffers::{BufferName, SendBuffers};
@@ -74,6 +75,7 @@ pub(super) struct PeerConnection {
     pub(super) regions: RegionStreams,
     pub(super) slots: Mutex<SendBuffers>,
     views: ReceiveBuffers,
+    pub(super) queries: PendingQueries,
     /// The peer shares memory with this worker, without a failure so far.
     shares: AtomicBool,
     /// The peer has sent its listening port.
@@ -106,6 +108,7 @@ impl PeerConnection {
             regions,
             slots: Mutex::default(),
             views: ReceiveBuffers::default(),
+            queries: PendingQueries::default(),
             shares: AtomicBool::new(false),
             is_placed: AtomicBool::new(false),
             heard: AtomicU64::new(0),
@@ -159,10 +162,16 @@ impl PeerConnection {
         self.link.end(refusal);
     }
 
+    /// Returns whether there is no request in either direction.
+    fn is_free(&self, state: &State) -> bool {
+        let is_asked = !state.waiting.is_empty() || self.queries.is_open();
+        !is_asked && state.giving.is_empty() && state.lent.is_empty()
+    }
+
     /// Returns the time since the last request in either direction. `None` during a request.
     pub(super) fn unused(&self) -> Option<Duration> {
         let state = self.state.lock();
-        let is_free = state.waiting.is_empty() && state.giving.is_empty() && state.lent.is_empty();
+        let is_free = self.is_free(&state);
         is_free.then(|| state.used.elapsed())
     }
 
@@ -170,7 +179,7 @@ impl PeerConnection {
     pub(super) fn end_if_unused(&self, within: Duration) -> bool {
         let mut state = self.state.lock();
         // Check and end share one lock, so that no request can start on a connection that ends as unused.
-        let is_free = state.waiting.is_empty() && state.giving.is_empty() && state.lent.is_empty();
+        let is_free = self.is_free(&state);
         if is_free && state.used.elapsed() >= within {
             state.has_ended = true;
             self.link.end(&Refusal::new(Cause::Ended, "the connection was idle"));
@@ -297,6 +306,9 @@ pub(super) async fn listen(
                 let Some(frame) = frame else { break };
                 neighbor.heard.fetch_add(1, Ordering::Relaxed);
                 match Message::read(&frame) {
+                    Ok(Message::ObjectsFound { call, answer }) => {
+                        neighbor.queries.answer(call, (answer, frame.len() as u64));
+                    }
                     Ok(message) => hear(&hub, &neighbor, message),
                     Err(error) => {
                         neighbor.link.refuse(&error);
@@ -326,6 +338,7 @@ pub(super) async fn listen(
     // Dropping the senders notifies all waiting requests.
     let mut state = neighbor.state.lock();
     state.waiting.clear();
+    neighbor.queries.close();
     state.lent.clear();
 }
 
@@ -374,6 +387,11 @@ fn hear(hub: &Arc<ExchangeState>, neighbor: &Arc<PeerConnection>, message: Messa
             }
         }
         Message::BufferWithdrawn { slot } => neighbor.views.close(slot),
+        Message::FindObjects { call, key, query } => {
+            hub.spawn(query::answer(Arc::clone(hub), Arc::clone(neighbor), call, key, query));
+        }
+        // Received by `listen`, which knows its length.
+        Message::ObjectsFound { .. } => {}
         Message::Directory(message) => {
             neighbor.state.lock().used = Instant::now();
             hub.pass_to_directory(DirectoryEvent::Message(neighbor.node, message.into_vec()));

@@ -8,6 +8,7 @@ use super::error::HolderError;
 use super::fetch::Transfer;
 use super::message::Message;
 use super::peer::{self, PeerConnection};
+use super::query::StoragePort;
 use super::shared_memory::SharedMemoryFolder;
 use crate::spill::SpillStore;
 use crate::transport::LinkStats;
@@ -70,6 +71,8 @@ pub(super) struct ExchangeState {
     pub(super) sending_units: u64,
     /// The result directory of this worker, if it has one.
     pub(super) directory: OnceLock<DirectoryPort>,
+    /// The storage of this worker, if it answers queries of peers.
+    pub(super) storage: OnceLock<StoragePort>,
     /// Messages for peers whose connection is being opened.
     pub(super) outbox: Outbox,
     /// Each running task holds a receiver.

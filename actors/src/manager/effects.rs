@@ -146,13 +146,14 @@ impl ManagerActor {
 
     fn introduce(&mut self, worker: WorkerId, study: PlanId) {
         let Some(plan) = self.core.study(study).map(Study::plan) else { return };
-        let (stages, durable) = (plan.stages.clone(), plan.durable);
+        let (stages, durable, retained) = (plan.stages.clone(), plan.durable, plan.retained.clone());
         let min_bytes = self.core.min_bytes(worker, study);
         let running = self.studies.get(&study);
         let retains_results = running.is_some_and(|running| running.retains_results);
         let label = running.and_then(|running| running.label.as_deref());
         let (name, user) = label.map(|label| (label.study.clone(), label.user.clone())).unwrap_or_default();
-        let start = ToWorker::StartStudy { study, stages, min_bytes, durable, retains_results, name, user };
+        let start =
+            ToWorker::StartStudy { study, stages, min_bytes, durable, retains_results, name, user, retained };
         self.send(worker, &start);
     }
 

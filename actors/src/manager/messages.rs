@@ -82,6 +82,7 @@ impl ManagerActor {
                 self.receive_operations((id, worker), operations, accepts_code);
             }
             (ToManager::CodeRefused { package, cause }, Some(_)) => self.receive_refusal(id, package, cause),
+            (ToManager::ObjectsFound(found), Some(worker)) => self.receive_found(worker, found, frame.len()),
             (ToManager::Drain, Some(worker)) => self.core.handle_drain(worker),
             (ToManager::Leave, Some(_)) => self.close(id, false, ctx),
             // A second join, or a message before the join, violates the protocol.
@@ -329,6 +330,7 @@ impl ManagerActor {
             self.announce_departure(&connection);
             self.observe_lost(worker, &connection.newcomer.name);
             self.core.handle_leave(worker, lost);
+            self.ask_again(worker);
             self.counters.record_departure(lost);
             if lost {
                 self.studies.values_mut().for_each(|running| running.lost_workers += 1);

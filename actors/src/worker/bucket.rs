@@ -61,6 +61,7 @@ impl WorkerActor {
         // Recorded before the bucket starts, so that a reattachment at any later time claims every instance.
         self.leases.begin(study, lease, ids.iter().copied().collect());
         self.record_regions(study, &work);
+        self.retained.retain(study, &work);
         let context = self.stage_context((study, lease), &work, ctx);
         let stage = self.studies.stage(study, work.stage).cloned();
         if let Some(ResolvedStage { stage, .. }) = &stage {

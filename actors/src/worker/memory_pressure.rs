@@ -3,7 +3,8 @@
 //! 1. Unreferenced task results are encoded in memory, all but the most recent ones, before they are in the way. Beyond that
 //!    they are spilled to a tier where finding them is faster than recomputing them.
 //! 2. On request of the state machine, the storage actor drops or spills stored regions that no running bucket reads.
-//! 3. Without a spill tier, replicas of other workers' regions are dropped.
+//! 3. Without a spill tier, replicas of other workers' regions are dropped, and regions that only queries read. With one, the
+//!    latter are dropped once the tier is full.
 //! 4. Tasks wait.
 //!
 //! Work that does not fit into an empty worker was refused before it started.
@@ -58,7 +59,8 @@ impl WorkerActor {
         let read = self.inputs_in_use(None);
         let bytes = |key: RegionKey| self.setup.ram.bytes(key);
         let Some(below) = &self.setup.spill else {
-            let idle = self.replication.replicas().filter(|key| !read.contains(key));
+            let idle = self.replication.replicas().chain(self.retained.released());
+            let idle = idle.filter(|key| !read.contains(key));
             let movable_bytes = idle.filter_map(bytes).sum();
             return self.core.handle_spillable(movable_bytes, 0);
         };
@@ -77,15 +79,22 @@ impl WorkerActor {
     pub(super) fn free_memory(&mut self, bytes: u64, lease: LeaseId, ctx: &mut Context<Self>) {
         self.counters.pressure.room.increment(1);
         let but = self.inputs_in_use(Some(lease));
-        let replicas: Vec<RegionKey> = self.replication.replicas().filter(|key| !but.contains(key)).collect();
+        let mut replicas: Vec<RegionKey> =
+            self.replication.replicas().filter(|key| !but.contains(key)).collect();
         assert!(
             replicas.is_empty() || self.setup.spill.is_none(),
             "replicas go to a spill tier if there is one"
         );
+        match &self.setup.spill {
+            None => replicas.extend(self.retained.released().filter(|key| !but.contains(key))),
+            Some(below) if below.free_bytes() < bytes => self.drop_released(&but),
+            Some(_) => {}
+        }
         let request = self.setup.storage.send(FreeMemory { bytes, but, replicas }).into_actor(self);
         ctx.spawn(request.map(|freed, actor, ctx| {
             let freed = freed.unwrap_or_default();
             for key in freed.removed {
+                actor.retained.remove(key);
                 // Released meanwhile, if it is no replica any more: then the manager expects no message.
                 if let Some(study) = actor.replication.remove_replica(key) {
                     actor.counters.pressure.replica.increment(1);

@@ -40,8 +40,18 @@ impl WorkerActor {
     fn handle_message(&mut self, message: ToWorker, ctx: &mut Context<Self>) {
         match message {
             ToWorker::Welcome { manager } => self.handle_welcome(manager, ctx),
-            ToWorker::StartStudy { study, stages, min_bytes, durable, retains_results, name, user } => {
+            ToWorker::StartStudy {
+                study,
+                stages,
+                min_bytes,
+                durable,
+                retains_results,
+                name,
+                user,
+                retained,
+            } => {
                 self.begin_study(study, &stages, durable, (name, user));
+                self.retained.begin(study, retained);
                 self.begin_round(study.study, retains_results);
                 self.core.handle_study(study, stages.len() as u32, min_bytes);
             }
@@ -66,6 +76,8 @@ impl WorkerActor {
             ToWorker::Release { keys } => self.release(keys, None, ctx),
             ToWorker::StudyFinished { study } => self.end_study(study, ctx),
             ToWorker::DropRetained { study } => self.drop_retained(study),
+            ToWorker::FindObjects(queries) => self.find_objects(queries, ctx),
+            ToWorker::DropRegions { study } => self.drop_regions(study),
             ToWorker::AckReports { messages } => {
                 // An acknowledged instance is on the manager's disk, so no reattachment needs to claim it.
                 for (lease, instance) in self.connection.acknowledge(messages) {
@@ -126,12 +138,14 @@ impl WorkerActor {
 
     /// Releases regions and continues once they are removed. Then it answers the sync `call`.
     pub(super) fn release(&mut self, keys: Vec<RegionKey>, call: Option<u64>, ctx: &mut Context<Self>) {
+        // Regions for queries stay in storage. Nothing else of the worker needs them.
+        let (keys, released) = (self.retained.release(&keys), keys);
         let mut results = self.tasks.results();
-        let dropped: Vec<RegionKey> = keys.iter().flat_map(|key| results.released(key)).collect();
+        let dropped: Vec<RegionKey> = released.iter().flat_map(|key| results.released(key)).collect();
         drop(results);
         self.remove_spilled(dropped);
         self.announce_dropped();
-        for key in &keys {
+        for key in &released {
             self.studies.release(*key);
             self.tasks.input_identities().lock().remove(key);
             self.replication.remove_replica(*key);

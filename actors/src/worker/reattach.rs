@@ -105,6 +105,7 @@ impl WorkerActor {
         if is_other_manager {
             self.studies.ids().into_iter().for_each(|study| self.end_study(study, ctx));
             self.retained_studies().into_iter().for_each(|study| self.drop_retained(study));
+            self.retained.studies().into_iter().for_each(|study| self.drop_regions(study));
         }
         if let Some(remote) = &self.setup.remote {
             // The process may be ending.
@@ -133,6 +134,7 @@ impl WorkerActor {
         // Revoked first, because without their regions the buckets would report missing inputs.
         self.running.leases_of(study).into_iter().for_each(|lease| self.revoke(lease, ctx));
         self.counters.end(study);
+        self.retained.end(study);
         // The next study may run on other workers.
         self.with_cache(Cache::flush);
         let regions = self.studies.end(study);

@@ -4,6 +4,7 @@
 //! - `leases`: instances of leases whose reports are not acknowledged.
 //! - `running`: buckets with a stage actor.
 //! - `studies`: running studies, and the study of each region.
+//! - `retained`: regions for queries.
 //! - `replication`: reports that wait for durable outputs, and replicas of other workers' regions.
 //! - `departure`: time limit and drain.
 //! - `task_resources`: slots, task results and memory estimates.
@@ -15,6 +16,7 @@ mod connection;
 mod departure;
 mod leases;
 mod replication;
+mod retained;
 mod running;
 mod studies;
 mod task_resources;
@@ -23,6 +25,7 @@ pub(super) use connection::{ManagerConnection, ReportError};
 pub(super) use departure::Departure;
 pub(super) use leases::OpenLeases;
 pub(super) use replication::{FinishedInstance, Replication};
+pub(super) use retained::RetainedRegions;
 pub(super) use running::{Bucket, RunningBuckets};
 pub(super) use studies::RunningStudies;
 pub(super) use task_resources::TaskResources;

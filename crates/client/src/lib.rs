@@ -31,6 +31,7 @@ use pleach_api::submission::Submission;
 use pleach_api::token::ApiToken;
 use pleach_results::provenance::{Explanation, RunSelection};
 use pleach_study::Defect;
+use pleach_study::spatial::{LocatedObjects, ObjectQuery, Selection};
 use serde::de::DeserializeOwned;
 use std::io;
 use std::path::PathBuf;
@@ -187,6 +188,27 @@ impl Client {
         ];
         let query: Vec<String> = fields.into_iter().flatten().collect();
         self.get(&format!("/studies/{}/explanation?{}", escaped(id), query.join("&")))
+    }
+
+    /// Finds objects of a study by position, in regions that workers retain.
+    pub fn objects(&self, id: &str, query: &ObjectQuery) -> Result<LocatedObjects, ClientError> {
+        let numbers = |numbers: &mut dyn Iterator<Item = &f64>| {
+            numbers.map(f64::to_string).collect::<Vec<_>>().join(",")
+        };
+        let selection = match &query.selection {
+            Selection::InBox { low, high } => format!("box={}", numbers(&mut low.iter().chain(high))),
+            Selection::Nearest { at } => format!("nearest={}", numbers(&mut at.iter())),
+        };
+        let tile = query.image.as_ref().map_or_else(String::new, |tile| format!("&tile={}", escaped(tile)));
+        self.get(&format!(
+            "/studies/{}/objects?stage={}&output={}&evaluation={}&count={}&unit={}&{selection}{tile}",
+            escaped(id),
+            escaped(&query.stage),
+            escaped(&query.output),
+            query.evaluation,
+            query.count,
+            if query.in_microns { "um" } else { "px" },
+        ))
     }
 
     /// Removes a study that has ended.

@@ -2,6 +2,7 @@
 
 mod code;
 pub mod content_digest;
+mod query;
 mod task_report;
 
 use crate::directory::MemberChange;
@@ -11,6 +12,7 @@ use crate::{BucketId, InstanceId, LeaseId, PlanId, WorkerId};
 pub use code::{CodePackage, ExternalOperation};
 use pleach_regions::{ElementType, RegionKey, Table};
 use pleach_workflow::{AnnotationPart, AnnotationRules, Durability, SlideTile, Stage, Value, VolumeBlock};
+pub use query::{ObjectsFound, RegionAnswer, RegionQueries};
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
 use std::path::Path;
@@ -159,6 +161,8 @@ pub enum ToManager {
         /// The tasks, at least one.
         tasks: Vec<TaskReport>,
     },
+    /// Answer to a query over a region.
+    ObjectsFound(ObjectsFound),
 }
 
 /// Report on an instance that has ended under a lease.
@@ -252,6 +256,8 @@ pub enum ToWorker {
         name: String,
         /// User that submitted it. Empty if unknown.
         user: String,
+        /// Stages and outputs whose regions workers retain for queries, as far as their memory allows.
+        retained: Vec<(u32, u32)>,
     },
     /// Load a code package. The worker fetches its files like input files, and answers with its operations or with the cause of a
     /// refusal.
@@ -359,6 +365,13 @@ pub enum ToWorker {
     QueryAnswer {
         /// Whether a bucket has been granted. Its message precedes this one.
         found: bool,
+    },
+    /// Answer queries over regions, each with [`ObjectsFound`](ToManager::ObjectsFound).
+    FindObjects(RegionQueries),
+    /// The regions of a study that are retained for queries can be dropped.
+    DropRegions {
+        /// The study.
+        study: u32,
     },
 }
 

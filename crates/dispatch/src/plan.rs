@@ -8,7 +8,7 @@ pub use instances::{InstancePlan, InstancePlans, PlannedInstance};
 use pleach_regions::RegionKey;
 use pleach_workflow::{Durability, Stage};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use thiserror::Error;
 
 /// A frozen plan. Stages and instances are in topological order: parents come before children, and are of an
@@ -31,6 +31,8 @@ pub struct ExecutionPlan {
     /// Upward rank of each instance: predicted seconds of the longest path from it to the end of the study, itself
     /// included. Empty if unknown.
     pub ranks: Vec<f32>,
+    /// Stages and outputs whose regions workers retain for queries after their last reader.
+    pub retained: Vec<(u32, u32)>,
 }
 
 /// Condition under which two task instances of a bucket are executed once.
@@ -100,6 +102,18 @@ pub enum PlanError {
 }
 
 impl ExecutionPlan {
+    /// Retains the regions of these outputs for queries, given as stage and output. Each is stored even if no instance reads
+    /// it.
+    pub fn retain(&mut self, outputs: &[(usize, usize)]) {
+        self.retained = outputs.iter().map(|(stage, output)| (*stage as u32, *output as u32)).collect();
+        let keys = self.instances.iter().flat_map(|instance| {
+            let own = outputs.iter().filter(move |(stage, _)| *stage == instance.stage);
+            own.filter_map(move |(_, output)| Some(instance.outputs.get(*output)?.key))
+        });
+        let keys: HashSet<RegionKey> = keys.collect();
+        self.instances.change_outputs(|output| output.stored |= keys.contains(&output.key));
+    }
+
     /// Returns for each instance whether it must be executed after the `finished` ones have reported their results. An
     /// instance without reported outputs is executed if an open instance reads from it, or if it has no readers.
     #[must_use]

@@ -2,7 +2,7 @@
 //! data regions in space and time, and the partition of a region into tiles.
 //!
 //! The crate defines the form of pixels (element type, shape, bytes, content digest, encoding), not their
-//! meaning: operations are in `pleach-pathology`. This crate reads no image files, computes nothing and sends
+//! meaning: operations are in `pleach-pathology`. This crate reads no image files, runs no operation and sends
 //! nothing.
 
 mod codec;
@@ -40,6 +40,9 @@ pub use memory::result_cache::{
 pub use space::bounds::{BoundsError, Interval, SpatialBounds, TemporalBounds};
 pub use space::partition::{
     Assembly, AssemblyError, Centroid, OwnerError, Partition, PartitionError, PartitionTile,
+};
+pub use space::query::{
+    FoundObject, FoundObjects, MAX_FOUND, QueryError, Selection, SpatialIndex, SpatialQuery,
 };
 pub use space::resolution::{Resolution, ResolutionError};
 pub use space::units::{MAX_PARTS, UnitBox, UnitError, UnitLayout};

@@ -2,5 +2,6 @@
 
 pub(crate) mod bounds;
 pub(crate) mod partition;
+pub(crate) mod query;
 pub(crate) mod resolution;
 pub(crate) mod units;

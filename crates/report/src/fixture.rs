@@ -133,6 +133,7 @@ fn study() -> Study {
         weights: Default::default(),
         tile_weights: Vec::new(),
         durable: Durability::None,
+        retained: Vec::new(),
         until: None,
         phases: Vec::new(),
         phase: None,

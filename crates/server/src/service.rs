@@ -5,6 +5,7 @@
 //! - [`studies`]: all studies of the manager and the operations on them over HTTP;
 //! - `study_runner`: one study from its plan to its results;
 //! - `scaling`: the desired number of workers;
+//! - `retained`: regions that workers retain for queries;
 //! - `mend`: corrupt files of an unfinished study;
 //! - `input_files`, `local`: input files as workers get them, from the input store or at their client's paths;
 //! - [`metrics`]: metrics sampled at a scrape;
@@ -18,6 +19,7 @@ mod mend;
 pub mod metrics;
 pub mod pod_deletion_cost;
 pub mod results;
+mod retained;
 mod scaling;
 pub mod state;
 pub mod studies;

@@ -16,6 +16,7 @@ mod prepared;
 pub mod references;
 pub mod single_run;
 pub mod slides;
+pub mod spatial;
 pub mod volumes;
 
 pub use cause::{Cause, is_full};

@@ -104,6 +104,9 @@ pub struct Study {
     /// Regions that must survive the worker that stored them.
     #[serde(default)]
     pub durable: Durability,
+    /// Stages and outputs whose regions workers retain for queries after their last reader, ascending.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub retained: Vec<(usize, usize)>,
     /// Stopping rule of a growing sample. `None` for a sample of fixed size.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<StoppingRule>,
@@ -150,11 +153,6 @@ impl BothEmpty {
     pub fn name(self) -> &'static str {
         Self::ALL.iter().find(|(_, of)| *of == self).map_or("", |(name, _)| name)
     }
-}
-
-impl Durability {
-    const ALL: [(&'static str, Self); 3] =
-        [("none", Self::None), ("outputs", Self::Outputs), ("all", Self::All)];
 }
 
 /// A mistake in a study file, with its location.
@@ -323,7 +321,8 @@ impl Study {
     ) -> Result<Self, StudyError> {
         let root = document.root();
         root.allow(&["study", "input", "method", "phase", "response", "parameters"])?;
-        let Header { name, seed, durable, workflow } = header::read(&root, registry, builtin, builtin_names)?;
+        let Header { name, seed, durable, retained, workflow } =
+            header::read(&root, registry, builtin, builtin_names)?;
 
         let input = needed_section(&root, "input")?;
         let switched_off = switches(&input, &workflow)?;
@@ -349,6 +348,7 @@ impl Study {
             stain::normalization(&input, workflow, &switches, slides.is_some(), registry)?;
         workflow = fitted;
         domain::override_parameters(&root, &mut workflow, registry)?;
+        let retained = header::retained(&root, &retained, &workflow)?;
         let names = &workflow.response.metrics;
         let analyzed: Vec<(usize, String)> =
             metrics.iter().map(|&metric| (metric, names[metric].0.clone())).collect();
@@ -375,6 +375,7 @@ impl Study {
             weights,
             tile_weights: Vec::new(),
             durable,
+            retained,
             until,
             phases,
             phase: None,

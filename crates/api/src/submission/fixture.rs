@@ -32,6 +32,7 @@ pub fn submission(name: &str, inputs: Vec<InputFile>) -> Submission {
         weights: Default::default(),
         tile_weights: Vec::new(),
         durable: Durability::None,
+        retained: Vec::new(),
         until: None,
         phases: Vec::new(),
         phase: None,

@@ -7,6 +7,7 @@ use pleach_api::digest::InputDigest;
 use pleach_api::schema::{Forgotten, ScalingStatus, StudyStatus, Submitted, WorkerStatus};
 use pleach_api::submission::Submission;
 use pleach_results::provenance::{Explanation, RunSelection};
+use pleach_study::spatial::{LocatedObjects, ObjectQuery};
 use std::fmt;
 use std::future::Future;
 use std::path::PathBuf;
@@ -89,6 +90,10 @@ pub trait Control: Send + Sync + 'static {
     /// [`ControlError::Conflict`] before the study has run and for a canceled study, [`ControlError::Study`] for a run that
     /// the study does not have.
     fn explain<'a>(&'a self, id: &'a str, selection: RunSelection) -> ControlFuture<'a, Explanation>;
+
+    /// Finds objects of a study by position, in regions that workers retain. [`ControlError::Conflict`] for a study without such
+    /// regions, [`ControlError::Study`] for an evaluation, output or image that the study does not have.
+    fn objects<'a>(&'a self, id: &'a str, query: ObjectQuery) -> ControlFuture<'a, LocatedObjects>;
 
     /// Returns the names of a study's result files. [`ControlError::Conflict`] until the study is complete.
     fn result_names<'a>(&'a self, id: &'a str) -> ControlFuture<'a, Vec<String>>;

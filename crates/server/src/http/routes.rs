@@ -31,6 +31,7 @@ pub(super) fn entries() -> Vec<Entry> {
         guarded(Method::DELETE, "/api/v1/studies/{id}", delete().to(studies::cancel)),
         guarded(Method::POST, "/api/v1/studies/{id}/forget", post().to(studies::forget)),
         guarded(Method::GET, "/api/v1/studies/{id}/explanation", get().to(results::explanation)),
+        guarded(Method::GET, "/api/v1/studies/{id}/objects", get().to(results::objects)),
         guarded(Method::GET, "/api/v1/studies/{id}/results", get().to(results::names)),
         guarded(Method::GET, "/api/v1/studies/{id}/results/{name:.+}", get().to(results::one)),
         guarded(Method::PUT, "/api/v1/inputs/{digest}", put().to(inputs::receive)),

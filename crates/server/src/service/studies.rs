@@ -7,9 +7,11 @@ mod entry;
 mod events;
 mod files;
 mod forget;
+mod objects;
 mod operations;
 mod remarks;
 
+use super::retained::RetainedStudies;
 use super::scaling::{Scaler, StudyNeed};
 use super::state::{KeptStudy, StateDir, StateError, StoredSubmission, StudyEnd};
 use super::study_runner::{self, Manager, PlannedCapacity, ReadyStudy, StudyRunError};
@@ -62,6 +64,8 @@ pub struct StudyContext {
     pub(crate) task_cache: Option<PathBuf>,
     /// The task cache, if it is in a bucket and has been opened.
     pub(crate) bucket_cache: Mutex<Option<Arc<Cache>>>,
+    /// Regions that workers retain for queries.
+    pub(crate) retained: RetainedStudies,
     /// Operations of the studies that it accepts.
     registry: Registry,
 }
@@ -96,6 +100,7 @@ impl StudyContext {
             scaler,
             task_cache,
             bucket_cache: Mutex::default(),
+            retained: RetainedStudies::default(),
             registry,
         });
         for KeptStudy { id, kept, ended } in kept {

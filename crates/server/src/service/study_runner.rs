@@ -10,6 +10,7 @@ mod prior;
 
 use super::local::Lookup;
 use super::mend;
+use super::retained::RetainedOutputs;
 use super::state::{StoredSubmission, StudyEnd};
 use super::studies::{StudyContext, StudyProgress};
 use crate::input_store::InputStore;
@@ -168,6 +169,11 @@ impl<F: FnMut(StudyProgress)> rounds::Runner for RoundRunner<'_, F> {
             round: number(round, StudyParts::Rounds)?,
         };
         let inputs = self.shared.input_files(self.id, prepared);
+        if !prepared.study.retained.is_empty() {
+            let lookup = Lookup::new(&self.shared.store);
+            let find = |file: &FileContent| find(&self.shared.store, &lookup, file);
+            self.shared.retained.add(self.id, RetainedOutputs::new(prepared, study, &inputs, find));
+        }
         let (shared, choice) = (self.shared, self.choice);
         let (label, retains) = (self.past.label.clone(), self.retains_results);
         let mut cluster = ClusterExecutor { shared, prepared, choice, id, retains, label, inputs, replan };

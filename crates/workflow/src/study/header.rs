@@ -1,4 +1,4 @@
-//! Reads the section `[study]`: name, workflow, seed and durability.
+//! Reads the section `[study]`: name, workflow, seed, durability and retained regions.
 
 use super::wording::{TEXT, needed_section};
 use super::{Durability, StudyError};
@@ -6,12 +6,23 @@ use crate::error::DescriptorError;
 use crate::operation::Registry;
 use crate::toml_fields::Section;
 use crate::workflow::Workflow;
+use pleach_regions::ElementType;
+use std::collections::BTreeSet;
+use toml::Value;
+
+/// Key of the retained outputs.
+const RETAIN: &str = "retain";
+
+/// Allowed values of the retained outputs.
+const NAMES: &str = "a list of outputs as \"STAGE.OUTPUT\"";
 
 /// Fields of the section `[study]`.
 pub(super) struct Header {
     pub(super) name: String,
     pub(super) seed: u64,
     pub(super) durable: Durability,
+    /// Names of the retained outputs, as STAGE.OUTPUT.
+    pub(super) retained: Vec<String>,
     pub(super) workflow: Workflow,
 }
 
@@ -23,12 +34,14 @@ pub(super) fn read(
     builtin_names: &[&str],
 ) -> Result<Header, StudyError> {
     let study = needed_section(root, "study")?;
-    study.allow(&["name", "workflow", "seed", "durability"])?;
+    study.allow(&["name", "workflow", "seed", "durability", RETAIN])?;
     let name = name(&study)?;
     let seed = study.integer("seed", 0, u64::MAX)?.unwrap_or(0);
     let durable = durability(&study)?;
+    let retained = study.list(RETAIN, NAMES, Value::as_str)?.unwrap_or_default();
+    let retained = retained.into_iter().map(str::to_owned).collect();
     let workflow = load_workflow(&study, registry, builtin, builtin_names)?;
-    Ok(Header { name, seed, durable, workflow })
+    Ok(Header { name, seed, durable, retained, workflow })
 }
 
 /// Reads the name of the study, which is also that of a folder.
@@ -45,6 +58,11 @@ fn name(study: &Section<'_>) -> Result<String, StudyError> {
     Ok(name.to_owned())
 }
 
+impl Durability {
+    const ALL: [(&'static str, Self); 3] =
+        [("none", Self::None), ("outputs", Self::Outputs), ("all", Self::All)];
+}
+
 /// Reads the durability of regions.
 fn durability(study: &Section<'_>) -> Result<Durability, StudyError> {
     let Some(text) = study.text("durability", TEXT)? else { return Ok(Durability::default()) };
@@ -55,6 +73,48 @@ fn durability(study: &Section<'_>) -> Result<Durability, StudyError> {
             study.not_allowed("durability", &format!("\"{text}\""), allowed)
         }
     }
+}
+
+/// Returns the stage and the output of each retained region, ascending. Only regions of objects can be queried.
+pub(super) fn retained(
+    root: &Section<'_>,
+    names: &[String],
+    workflow: &Workflow,
+) -> Result<Vec<(usize, usize)>, StudyError> {
+    let outputs = || {
+        workflow.stages.iter().enumerate().flat_map(|(number, stage)| {
+            let objects = stage.outputs.iter().enumerate().filter(|(_, output)| {
+                let element = output.region.element;
+                matches!(
+                    element,
+                    ElementType::Mask
+                        | ElementType::Labels
+                        | ElementType::Points
+                        | ElementType::Polygons
+                        | ElementType::Objects
+                )
+            });
+            objects.map(move |(output, found)| {
+                (format!("{}.{}", stage.name, found.region.region), (number, output))
+            })
+        })
+    };
+    let mut found = BTreeSet::new();
+    for name in names {
+        let Some((_, output)) = outputs().find(|(known, _)| known == name) else {
+            let known: Vec<String> = outputs().map(|(known, _)| format!("\"{known}\"")).collect();
+            let allowed = match known.is_empty() {
+                true => {
+                    "none in this workflow, whose stages give no masks, labels, points, polygons or objects"
+                        .to_owned()
+                }
+                false => known.join(", "),
+            };
+            return needed_section(root, "study")?.not_allowed(RETAIN, &format!("\"{name}\""), &allowed);
+        };
+        found.insert(output);
+    }
+    Ok(found.into_iter().collect())
 }
 
 /// Finds the workflow, built in or in a file.

@@ -44,7 +44,7 @@ fn invalid_study_sections_are_refused() {
     refused(&[("seed = 500", "seed = 1.5")], ": study.seed: 1.5 has the wrong type; allowed: a whole number");
     refused(
         &[("seed = 500", "sed = 500")],
-        ": study.sed: unknown; known are name, workflow, seed, durability",
+        ": study.sed: unknown; known are name, workflow, seed, durability, retain",
     );
     refused(
         &[("workflow = \"nuclei\"", "workflow = \"nuklei\"")],

@@ -98,6 +98,7 @@ const STUDIES: &str = "/api/v1/studies";
 const STUDY: &str = "/api/v1/studies/{id}";
 const LIST: &str = "/api/v1/studies/{id}/results";
 const EXPLANATION: &str = "/api/v1/studies/{id}/explanation";
+const OBJECTS: &str = "/api/v1/studies/{id}/objects";
 const FORGET: &str = "/api/v1/studies/{id}/forget";
 const RESULT: &str = "/api/v1/studies/{id}/results/{name}";
 const INPUT: &str = "/api/v1/inputs/{digest}";
@@ -147,12 +148,26 @@ fn every_documented_response_matches_its_schema() {
         let refused = contract.get(EXPLANATION, &format!("/api/v1/studies/s1/explanation?{query}"), 400);
         assert!(refused.detail().contains("evaluation=N"), "{refused:?}");
     }
+    let near = "/api/v1/studies/s1/objects?stage=a&output=b&evaluation=1&nearest=1,2";
+    let found = contract.get(OBJECTS, &format!("{near}&tile=a%20b&count=2&unit=um"), 200).json();
+    assert_eq!((&found["objects"][0]["tile"], &found["missing"]), (&json!("a b"), &json!(["b"])));
+    contract.get(OBJECTS, &near.replace("=1&", "=13&"), 422);
+    for (query, cause) in [
+        ("&run=1", "nearest=X,Y"),
+        ("&box=1,2,3,4", "exactly one"),
+        ("&unit=mm", "px and um are allowed"),
+        ("&count=-1", "count=K"),
+    ] {
+        let refused = contract.get(OBJECTS, &format!("{near}{query}"), 400);
+        assert!(refused.detail().contains(cause), "{refused:?}");
+    }
     contract.ask("DELETE", STUDY, "/api/v1/studies/s1", &[], b"", 409);
     let canceled = contract.ask("DELETE", STUDY, "/api/v1/studies/s2", &[], b"", 200);
     assert_eq!(canceled.json()["state"], "canceled");
     assert_eq!(contract.get(STUDIES, STUDIES, 200).json()["studies"].as_array().unwrap().len(), 2);
 
     contract.get(EXPLANATION, "/api/v1/studies/s2/explanation", 409);
+    contract.get(OBJECTS, &near.replace("s1", "s2"), 409);
     let third = contract.ask("POST", STUDIES, STUDIES, &[JSON], &submission, 201).json();
     assert_eq!(third["id"], "s3");
     contract.ask("POST", FORGET, "/api/v1/studies/s3/forget", &[], b"", 409);
@@ -191,6 +206,7 @@ fn every_documented_response_matches_its_schema() {
     contract.ask("DELETE", STUDY, "/api/v1/studies/s9", &[], b"", 404);
     contract.get(LIST, "/api/v1/studies/s9/results", 404);
     contract.get(EXPLANATION, "/api/v1/studies/s9/explanation", 404);
+    contract.get(OBJECTS, &near.replace("s1", "s9"), 404);
     contract.get(RESULT, "/api/v1/studies/s1/results/none.json", 404);
     contract.ask("POST", DRAIN, "/api/v1/workers/w9/drain", &[], b"", 404);
 
@@ -203,6 +219,7 @@ fn every_documented_response_matches_its_schema() {
             ("DELETE", STUDY, "/api/v1/studies/s1"),
             ("POST", FORGET, "/api/v1/studies/s1/forget"),
             ("GET", EXPLANATION, "/api/v1/studies/s1/explanation"),
+            ("GET", OBJECTS, near),
             ("GET", LIST, "/api/v1/studies/s1/results"),
             ("GET", RESULT, "/api/v1/studies/s1/results/run.json"),
             ("PUT", INPUT, input.as_str()),

@@ -11,6 +11,7 @@ use pleach_api::submission::Submission;
 use pleach_results::provenance::{
     ExplainedRun, Explanation, RecordedTask, RepeatedExecution, RunSelection, TaskSummary, WorkerSummary,
 };
+use pleach_study::spatial::{LocatedObject, LocatedObjects, ObjectQuery};
 use std::collections::{BTreeMap, HashMap};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -152,6 +153,28 @@ pub(super) fn content(id: &str, name: &str) -> Vec<u8> {
 }
 
 /// An answer with every field of a run.
+fn located(query: &ObjectQuery) -> LocatedObjects {
+    let object = LocatedObject {
+        tile: query.image.clone().unwrap_or_default(),
+        id: 3,
+        low: vec![1.0, 2.0],
+        high: vec![3.0, 4.0],
+        centroid: vec![2.0, 3.0],
+        distance: Some(0.5),
+        centroid_um: Some(vec![0.5, 0.75]),
+        distance_um: Some(0.125),
+    };
+    let missing = vec!["b".to_owned()];
+    LocatedObjects {
+        total: 7,
+        objects: vec![object],
+        regions: 1,
+        missing,
+        region_bytes: 900,
+        moved_bytes: 90,
+    }
+}
+
 fn one_run(study: String, evaluation: usize, tile: Option<String>) -> Explanation {
     let repeated = |seconds| RepeatedExecution {
         worker: "w2".to_owned(),
@@ -299,6 +322,18 @@ impl Control for Memory {
                 Some(evaluation) => Ok(one_run(study.name, evaluation, selection.tile)),
                 None => Ok(totals(study.name)),
             }
+        }))
+    }
+
+    fn objects<'a>(&'a self, id: &'a str, query: ObjectQuery) -> ControlFuture<'a, LocatedObjects> {
+        now(self.find(id).and_then(|(_, study)| {
+            if study.state != StudyState::Complete {
+                return Err(ControlError::Conflict(format!("study {id} retains no regions")));
+            }
+            if query.evaluation > 12 {
+                return Err(ControlError::Study("evaluation: 0 to 12 is allowed".to_owned()));
+            }
+            Ok(located(&query))
         }))
     }
 

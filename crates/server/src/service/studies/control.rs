@@ -13,6 +13,7 @@ use pleach_api::schema::{
 };
 use pleach_api::submission::Submission;
 use pleach_results::provenance::{ExplainError, Explanation, RunSelection, explain_folder};
+use pleach_study::spatial::{LocatedObjects, ObjectQuery};
 use pleach_telemetry::Exposition;
 use std::fmt::Display;
 use std::path::PathBuf;
@@ -121,6 +122,7 @@ impl ServiceControl {
         );
         // After the record: this message makes the runner's thread return, which must then find the study ended.
         self.0.manager.do_send(Cancel(id));
+        self.0.drop_regions(id);
         self.0.study_ended.notify_all();
         Ok(study)
     }
@@ -202,6 +204,13 @@ impl Control for ServiceControl {
                     ControlError::Corrupt(format!("study {id}: {error}"))
                 }
             })
+        })
+    }
+
+    fn objects<'a>(&'a self, id: &'a str, query: ObjectQuery) -> ControlFuture<'a, LocatedObjects> {
+        Box::pin(async move {
+            let study = self.find(id, &ManagerView::default())?;
+            self.0.find_objects(Self::id(id)?, &study, &query).await
         })
     }
 
@@ -297,7 +306,7 @@ fn defect(error: impl Display) -> ControlError {
     ControlError::Defect(error.to_string())
 }
 
-fn manager_ends(_: MailboxError) -> ControlError {
+pub(super) fn manager_ends(_: MailboxError) -> ControlError {
     ControlError::NotReady("the manager is shutting down".to_owned())
 }
 

@@ -87,6 +87,7 @@ impl StudyContext {
         let name = entry.kept.submission.name.clone();
         entries.remove(&id);
         drop(entries);
+        self.drop_regions(id);
         // Without the lock: deleting many files takes long, and no reader finds them any more.
         self.state.clear_removed();
         info!(study = id, name, "study {id} ({name}) removed, {} freed", human(bytes));

@@ -73,6 +73,9 @@ pub(super) fn plan(
     let input = PlanningInput { costs, link: Some(workers.transfers), ..prepared.planning_input() };
     let mut plan = pleach_planner::plan(input, &request)?;
     plan.study.plan.durable = prepared.study.durable;
+    if !prepared.study.retained.is_empty() {
+        plan.study.plan.retain(&prepared.study.retained);
+    }
     Ok(plan)
 }
 

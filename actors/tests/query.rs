@@ -1,0 +1,66 @@
+//! Workers query regions that others hold.
+
+#![expect(clippy::unwrap_used, reason = "part of a test function")]
+
+#[expect(dead_code, reason = "other tests need more of it")]
+#[path = "support/cluster.rs"]
+mod cluster;
+#[expect(dead_code, reason = "other tests need more of it")]
+#[path = "support/worker.rs"]
+mod worker;
+
+use actix::prelude::*;
+use cluster::{ANYWHERE, Cluster, patient, soon};
+use pleach_actors::exchange::QueryRegion;
+use pleach_actors::storage::StorageActor;
+use pleach_regions::{DataRegion, Points, QueryError, RegionKey, Selection, SpatialIndex, SpatialQuery};
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use worker::Worker;
+
+fn key(n: u8) -> RegionKey {
+    RegionKey([n; 16])
+}
+
+#[test]
+fn holder_of_a_region_answers_a_query_and_keeps_the_region() {
+    let cluster = Cluster::new(patient());
+    let points = (0..2_000_u32).map(|n| f64::from(n.wrapping_mul(0x9e37_79b9) >> 20)).collect();
+    let region = Arc::new(DataRegion::Points(Points::new(2, points).unwrap()));
+    let selection = Selection::Nearest { at: vec![100.0, 200.0] };
+    let query = SpatialQuery { selection, max_objects: 3, core: None };
+    let expected = SpatialIndex::new(&region).unwrap().find(&query).unwrap();
+    actix::System::new().block_on(async {
+        let storage = |worker: &Worker| {
+            let pool = Arc::new(rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap());
+            let storage = StorageActor::new(HashMap::new(), pool, Arc::clone(&worker.ram));
+            storage.with_exchange(worker.exchange.clone()).start()
+        };
+        let (near, far) = (Worker::new(&cluster, "w1", None), Worker::new(&cluster, "w2", None));
+        let far = far.holds(key(1), &region);
+        let (near_storage, far_storage) = (storage(&near), storage(&far));
+        // A worker that nobody listens for is asked, too.
+        let peers = vec![ANYWHERE, far.address()];
+        let ask = |storage: &Addr<StorageActor>, key, peers: &[SocketAddr]| {
+            soon(storage.send(QueryRegion { key, query: query.clone(), peers: peers.to_vec() }))
+        };
+        for _ in 0..2 {
+            let answer = ask(&near_storage, key(1), &peers).await.unwrap().expect("a holder");
+            assert_eq!((answer.found, answer.region_bytes), (Ok(expected.clone()), 16_000));
+            assert!(answer.moved_bytes > 0 && answer.moved_bytes < 1_000, "{} bytes", answer.moved_bytes);
+        }
+        assert_eq!((near.ram.len(), near.exchange.counts().fetched, far.exchange.counts().sent), (0, 0, 0));
+        let local = ask(&far_storage, key(1), &[]).await.unwrap().expect("the holder");
+        assert_eq!((local.found, local.moved_bytes), (Ok(expected.clone()), 0));
+        assert_eq!(ask(&near_storage, key(2), &peers).await.unwrap(), None);
+        let scalar = far.holds(key(3), &Arc::new(DataRegion::Scalar(1.0)));
+        let refused = ask(&near_storage, key(3), &[scalar.address()]).await.unwrap().expect("a holder");
+        assert!(matches!(refused.found, Err(QueryError::Element { .. })), "{refused:?}");
+        // A peer that has gone has no answer.
+        let gone = scalar.address();
+        drop(far_storage);
+        soon(scalar.exchange.close()).await;
+        assert_eq!(ask(&near_storage, key(1), &[gone]).await.unwrap(), None);
+    });
+}
