@@ -30,10 +30,10 @@ pub use operation::{
 };
 pub use parameter::{Domain, Parameter};
 pub use study::{
-    AnnotationPart, AnnotationRules, Annotations, AppliedImages, BasePoints, BothEmpty, Durability, FitScope,
-    GivenDataMethod, Method, MethodSpec, Normalization, ParameterSpace, Phase, ReferenceSource, SlideTile,
-    Slides, StainFit, StainStatistics, StoppingRule, Study, StudyError, StudyProblem, StudyTile,
-    SurvivorRule, Survivors, TileWeights, TissueRule, Units, UnitsError, core_of,
+    AnnotationPart, AnnotationRules, AnnotationUnit, Annotations, AppliedImages, BasePoints, BothEmpty,
+    Durability, FitScope, GivenDataMethod, Method, MethodSpec, Normalization, ParameterSpace, Phase,
+    ReferenceSource, SlideTile, Slides, StainFit, StainStatistics, StoppingRule, Study, StudyError,
+    StudyProblem, StudyTile, SurvivorRule, Survivors, TileWeights, TissueRule, Units, UnitsError, core_of,
 };
 pub use validate::stage_file;
 

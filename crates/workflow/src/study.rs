@@ -24,7 +24,7 @@ use crate::operation::Registry;
 use crate::parameter::{self, Domain};
 use crate::toml_fields::{Document, FieldProblem, Section};
 use crate::workflow::Workflow;
-pub use annotations::{AnnotationPart, AnnotationRules, Annotations};
+pub use annotations::{AnnotationPart, AnnotationRules, AnnotationUnit, Annotations};
 pub(crate) use annotations::{KEY as ANNOTATIONS_KEY, RULES as ANNOTATION_RULES_KEY};
 pub use applied::AppliedImages;
 use header::Header;
