@@ -1,6 +1,8 @@
 //! `pleach segment`: executes one run of the reference application on one tile, task after task on the calling thread.
 
 pub(super) mod apply;
+mod cached;
+mod cluster;
 pub(super) mod export;
 mod written;
 
