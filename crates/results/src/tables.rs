@@ -39,8 +39,11 @@ pub fn responses(
     table_of(&header, rows)
 }
 
+/// Task of a run that failed because its input cannot be read.
+const INPUT: &str = "input";
+
 /// Returns the cause of the first failed run on each tile, by the tile's name in `failed.csv`. A run that failed in a task has the
-/// stage and the task in its cause. Rows without these columns are left out.
+/// stage and the task in its cause, one whose input cannot be read has not. Rows without these columns are left out.
 #[must_use]
 pub fn causes_by_tile(failed: &[u8]) -> BTreeMap<String, String> {
     let mut causes = BTreeMap::new();
@@ -50,7 +53,7 @@ pub fn causes_by_tile(failed: &[u8]) -> BTreeMap<String, String> {
         else {
             continue;
         };
-        let is_of_task = !stage.is_empty() && !task.is_empty();
+        let is_of_task = !task.is_empty() && task != INPUT;
         let cause =
             if is_of_task { format!("stage {stage}, task {task}: {cause}") } else { cause.to_owned() };
         causes.entry(tile.to_owned()).or_insert(cause);
@@ -83,7 +86,7 @@ mod tests {
 
     #[test]
     fn causes_are_those_of_the_first_run_on_each_tile() {
-        let table = "evaluation,tile,stage,task,cause,G1\n1,a,segmentation,t2,\"too large, by 3\",60\n1,b,,,unreadable,60\n\
+        let table = "evaluation,tile,stage,task,cause,G1\n1,a,segmentation,t2,\"too large, by 3\",60\n1,b,normalization,input,unreadable,60\n\
                      2,a,segmentation,t3,later,61\n1,c\n";
         let causes = causes_by_tile(table.as_bytes());
         assert_eq!(causes.len(), 2, "{causes:?}");
