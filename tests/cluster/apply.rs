@@ -83,6 +83,8 @@ fn files_of_a_cluster_that_loses_a_worker_are_those_of_one_process() {
     for worker in ["w0", "w1"] {
         cluster.start_worker(worker, &["--cache", &cache]);
     }
+    // A cache that is missing is refused.
+    cluster.wait_until(|_| Path::new(&cache).join("FORMAT").exists());
     let remote = std::thread::scope(|scope| {
         let (url, certs) = (format!("https://{}", cluster.http), cluster.path("ca/me").display().to_string());
         let folder = study.folder();
