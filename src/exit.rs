@@ -29,7 +29,7 @@ use pleach_results::template::TemplateFolderError;
 use pleach_server::exporter::ExporterError;
 use pleach_server::service::state::StateError;
 use pleach_study::applied::{AppliedPathError, SettingError};
-use pleach_study::{Cause, Defect, PrepareError, is_full};
+use pleach_study::{AppliedStudyError, Cause, Defect, PrepareError, is_full};
 use pleach_workflow::text::quoted;
 use std::error::Error;
 use std::fmt::Display;
@@ -125,6 +125,7 @@ macro_rules! exit_code_by_cause {
 
 exit_code_by_cause!(
     AppliedPathError,
+    AppliedStudyError,
     BurstError,
     CacheFolderError,
     ClassificationError,

@@ -158,6 +158,10 @@ pub(crate) const EXAMPLES: [(&str, &[Example]); 46] = [
                 "pleach apply study.toml slides --set G1=60 --as parquet --out cohort --resume",
                 "Continue an interrupted segmentation with a parameter set of yours.",
             ),
+            (
+                "pleach apply study.toml slides --as geojson --out cohort --manager https://HOST:7118 --cache /shared/cache",
+                "Segment on the workers of a cluster that have this task cache.",
+            ),
         ],
     ),
     (

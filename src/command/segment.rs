@@ -2,7 +2,9 @@
 //! on the calling thread.
 
 pub(super) mod apply;
+mod cached;
 mod chosen;
+mod cluster;
 pub(super) mod export;
 mod written;
 

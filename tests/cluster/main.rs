@@ -5,6 +5,7 @@
 
 #[path = "../support/api.rs"]
 mod api;
+mod apply;
 mod backup;
 mod chaos;
 #[path = "../support/chart.rs"]

@@ -143,7 +143,7 @@ fn invalid_requests_are_refused_before_anything_is_written() {
     for (options, message) in [
         (
             "export study.toml --as svg --out x",
-            "masks, labels, geojson, csv, parquet, ome-zarr and ome-tiff are allowed",
+            "masks, labels, geojson, csv, parquet, ome-zarr, ome-tiff and spatialdata are allowed",
         ),
         (
             "export study.toml --as csv --out x --set G9=1",

@@ -256,7 +256,7 @@ fn wrong_annotations_are_refused() {
         "",
         "",
         "truth/s.geojson: none of its 1 features covers a pixel of the slide of 128 x 128 px; positions are pixels from \
-         the slide's top left corner at full resolution, not micrometers",
+         the slide's top left corner at full resolution, not micrometers; annotations = { unit = \"um\" } reads micrometers",
     );
     study.write("truth/s.geojson", "Dear diary");
     refused(

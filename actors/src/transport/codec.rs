@@ -88,6 +88,7 @@ mod tests {
     };
     use pleach_dispatch::{InstanceId, LeaseId, PlanId};
     use pleach_regions::{RegionKey, Table};
+    use pleach_workflow::{AnnotationPart, AnnotationRules};
     use proptest::prelude::*;
 
     proptest! {
@@ -135,6 +136,15 @@ mod tests {
         frame.push(253);
         frame.extend((1u64 << 60).to_le_bytes());
         assert!(matches!(decode::<ToManager>(&frame), Err(CodecError::Decode(_))));
+    }
+
+    /// A field that is left out in a format of names would shift the positions of the next ones.
+    #[test]
+    fn rules_with_regions_only_round_trip() {
+        let rules = AnnotationRules { regions: vec!["ROI".to_owned()], ..AnnotationRules::default() };
+        let message = (rules, AnnotationPart::Counted);
+        let frame = encode(&message).unwrap();
+        assert_eq!(decode::<(AnnotationRules, AnnotationPart)>(&frame).unwrap(), message);
     }
 
     #[test]

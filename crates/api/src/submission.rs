@@ -138,6 +138,11 @@ impl Submission {
         FileContent { path: input.path.clone(), digest: input.digest.bytes(), bytes: input.bytes, companions }
     }
 
+    /// Returns the digests of the input files, with their companions: of the tiles, then of the references if those are files.
+    pub fn file_digests(&self) -> Vec<Option<[u8; 32]>> {
+        self.inputs.iter().map(|input| Some(self.content(input).digest_of_all())).collect()
+    }
+
     /// Returns the client's path of the study's file with this content. `None` if the study reads no such file.
     pub fn path_of(&self, digest: InputDigest) -> Option<PathBuf> {
         let input = self.inputs.iter().find(|input| input.digest == digest);
@@ -256,7 +261,7 @@ impl Submission {
             is_table: self.is_table,
             parameter_sets: self.parameter_sets.clone(),
             tiles: self.tiles(id),
-            file_digests: self.inputs.iter().map(|input| Some(self.content(input).digest_of_all())).collect(),
+            file_digests: self.file_digests(),
         };
         let mut prepared = PreparedStudy::received(received, registry)?;
         // Replace the paths after the preparation: the digest of the study must not depend on local paths.

@@ -59,6 +59,9 @@ const MAX_PAUSE: Duration = Duration::from_secs(2);
 /// Maximum length of an answer: enough for a list of a million missing files.
 const MAX_ANSWER_BYTES: u64 = 128 << 20;
 
+/// Maximum length of a result file that is read into memory: a table with a row for each run of a large study.
+const MAX_TABLE_BYTES: u64 = 1 << 30;
+
 /// Maximum length of a problem document.
 const MAX_PROBLEM_BYTES: u64 = 1 << 20;
 
@@ -145,6 +148,11 @@ impl Client {
         Self { notify: Box::new(notify), ..self }
     }
 
+    /// Returns the address of the manager.
+    pub fn manager(&self) -> &ManagerUrl {
+        &self.manager
+    }
+
     /// Returns the wait that a signal interrupts.
     pub fn waiting(&self) -> &InterruptibleWait {
         &self.waiting
@@ -168,6 +176,15 @@ impl Client {
     /// Returns a study.
     pub fn study(&self, id: &str) -> Result<StudyStatus, ClientError> {
         self.get(&format!("/studies/{}", escaped(id)))
+    }
+
+    /// Returns a study. `None` if the manager does not know it.
+    pub fn find_study(&self, id: &str) -> Result<Option<StudyStatus>, ClientError> {
+        match self.study(id) {
+            Ok(study) => Ok(Some(study)),
+            Err(ClientError::Refused { refusal, .. }) if refusal.status == 404 => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 
     /// Cancels a study.
@@ -240,6 +257,13 @@ impl Client {
     /// Returns the names of a study's result files.
     pub(crate) fn result_names(&self, id: &str) -> Result<Vec<String>, ClientError> {
         Ok(self.get::<Results>(&format!("/studies/{}/results", escaped(id)))?.results)
+    }
+
+    /// Returns the content of a result file.
+    pub fn result_bytes(&self, id: &str, name: &str) -> Result<Vec<u8>, ClientError> {
+        let read = self.result(id, name)?.body_mut().with_config().limit(MAX_TABLE_BYTES).read_to_vec();
+        let unreadable = |error| AnswerError::Body(Box::new(error));
+        read.map_err(unreadable).map_err(|cause| ClientError::Answer { manager: self.manager.clone(), cause })
     }
 
     /// Opens a result file as a streaming response.

@@ -51,7 +51,7 @@ impl InterruptibleWait {
     ///
     /// # Errors
     /// [`Interrupted`] after a signal.
-    pub(crate) fn pause(&self, time: Duration) -> Result<(), Interrupted> {
+    pub fn pause(&self, time: Duration) -> Result<(), Interrupted> {
         if let Some(asked) = &mut *self.signal.borrow_mut()
             && !self.interrupted.get()
         {

@@ -22,12 +22,22 @@ pub enum ExportFormat {
     OmeZarr,
     /// Label image with pyramid in OME-TIFF.
     OmeTiff,
+    /// Label image with pyramid and outlines as a `SpatialData` store.
+    Spatialdata,
 }
 
 impl ExportFormat {
     /// All formats.
-    pub const ALL: [Self; 7] =
-        [Self::Masks, Self::Labels, Self::Geojson, Self::Csv, Self::Parquet, Self::OmeZarr, Self::OmeTiff];
+    pub const ALL: [Self; 8] = [
+        Self::Masks,
+        Self::Labels,
+        Self::Geojson,
+        Self::Csv,
+        Self::Parquet,
+        Self::OmeZarr,
+        Self::OmeTiff,
+        Self::Spatialdata,
+    ];
 
     /// Returns the name on the command line.
     #[must_use]
@@ -40,6 +50,7 @@ impl ExportFormat {
             Self::Parquet => "parquet",
             Self::OmeZarr => "ome-zarr",
             Self::OmeTiff => "ome-tiff",
+            Self::Spatialdata => "spatialdata",
         }
     }
 
@@ -62,6 +73,7 @@ impl ExportFormat {
             Self::Parquet => ".parquet",
             Self::OmeZarr => ".ome.zarr",
             Self::OmeTiff => ".ome.tif",
+            Self::Spatialdata => ".spatialdata.zarr",
         };
         format!("{image}{ending}")
     }
@@ -75,7 +87,7 @@ impl fmt::Display for ExportFormat {
 
 /// The name of a format is unknown.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("masks, labels, geojson, csv, parquet, ome-zarr and ome-tiff are allowed")]
+#[error("masks, labels, geojson, csv, parquet, ome-zarr, ome-tiff and spatialdata are allowed")]
 pub struct UnknownFormat;
 
 impl FromStr for ExportFormat {

@@ -1,10 +1,12 @@
 //! Files of one image: objects arrive tile by tile and are written at once.
 
 use crate::files::geojson::GeojsonWriter;
+use crate::files::geoparquet::OutlineTable;
 use crate::files::object_table::{self, COLUMNS};
 use crate::files::ome;
 use crate::files::part_file::{PartFile, PartFolder};
 use crate::files::plane::LabelPlane;
+use crate::files::spatialdata;
 use crate::files::tiff::{self, TiffPixels};
 use crate::format::ExportFormat;
 use crate::geometry::Geometry;
@@ -15,6 +17,7 @@ use pleach_pathology::image_io::{self, ImageFileError};
 use pleach_regions::{Raster, ShapeError};
 use pleach_tables::FrameWriter;
 use serde::{Deserialize, Serialize};
+use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use thiserror::Error;
@@ -37,7 +40,7 @@ impl ExportOptions {
     /// Returns whether a format needs outlines.
     #[must_use]
     pub fn needs_polygons(&self) -> bool {
-        self.formats.contains(&ExportFormat::Geojson)
+        self.formats.iter().any(|of| matches!(of, ExportFormat::Geojson | ExportFormat::Spatialdata))
     }
 }
 
@@ -74,6 +77,9 @@ pub struct ExportedImage {
     pub files: Vec<String>,
 }
 
+/// `SpatialData` store under its temporary name, and its open outlines.
+type OpenStore = (PartFolder, OutlineTable<File>);
+
 /// Open files of an image.
 pub struct ImageExport {
     folder: PathBuf,
@@ -84,6 +90,7 @@ pub struct ImageExport {
     outlines: Option<(PathBuf, GeojsonWriter<Compressed>)>,
     tables: Vec<(PathBuf, FrameWriter<PartFile>)>,
     labels: Option<(PartFolder, LabelPlane)>,
+    spatialdata: Option<OpenStore>,
     count: u32,
     shared_px: u64,
 }
@@ -131,6 +138,7 @@ impl ImageExport {
             outlines: None,
             tables: Vec::new(),
             labels: None,
+            spatialdata: None,
             count: 0,
             shared_px: 0,
         };
@@ -165,14 +173,27 @@ impl ImageExport {
                 let table = FrameWriter::parquet(PartFile::create(path)?, &COLUMNS)?;
                 self.tables.push((path.to_owned(), table));
             }
-            _ if self.labels.is_none() => {
-                // The store of OME-Zarr, which a study without this format removes at the end.
-                let store = PartFolder::create(&self.path(ExportFormat::OmeZarr))?;
-                let array = store.path().join("labels").join(ome::LABELS).join("0");
-                let plane = LabelPlane::create(array, self.geometry.width_px, self.geometry.height_px)?;
-                self.labels = Some((store, plane));
-            }
-            _ => {}
+            _ => self.open_labels(format)?,
+        }
+        Ok(())
+    }
+
+    /// Opens the label image, and for `SpatialData` its store with the outlines.
+    fn open_labels(&mut self, format: ExportFormat) -> io::Result<()> {
+        if format == ExportFormat::Spatialdata {
+            let store = PartFolder::create(&self.path(format))?;
+            let file = spatialdata::shapes_file(&store.path());
+            fs::create_dir_all(file.parent().unwrap_or(&self.folder))?;
+            let scale = self.geometry.slide_px_a_px;
+            let table = OutlineTable::create(File::create(file)?, &self.options.class, scale)?;
+            self.spatialdata = Some((store, table));
+        }
+        if self.labels.is_none() {
+            // The store of OME-Zarr, which a study without this format removes at the end.
+            let store = PartFolder::create(&self.path(ExportFormat::OmeZarr))?;
+            let array = store.path().join("labels").join(ome::LABELS).join("0");
+            let plane = LabelPlane::create(array, self.geometry.width_px, self.geometry.height_px)?;
+            self.labels = Some((store, plane));
         }
         Ok(())
     }
@@ -191,6 +212,9 @@ impl ImageExport {
             let names = [self.image.as_str(), self.options.class.as_str()];
             for (path, table) in &mut self.tables {
                 object_table::write_object(table, names, &self.geometry, label, object).map_err(at(path))?;
+            }
+            if let Some((store, table)) = &mut self.spatialdata {
+                table.object(label, object).map_err(at(&store.path()))?;
             }
             if let Some((store, plane)) = &mut self.labels {
                 for &(start, length) in &object.runs {
@@ -217,7 +241,8 @@ impl ImageExport {
             table.finish().and_then(PartFile::publish).map_err(at(&path))?;
         }
         if let Some((store, plane)) = self.labels.take() {
-            self.finish_labels(store, plane)?;
+            let spatialdata = self.spatialdata.take();
+            self.finish_labels(store, plane, spatialdata)?;
         }
         let name = |format: &ExportFormat| format.file_name(&self.image, self.is_slide, self.options.gzip);
         Ok(ExportedImage {
@@ -228,12 +253,17 @@ impl ImageExport {
         })
     }
 
-    fn finish_labels(&self, store: PartFolder, mut plane: LabelPlane) -> Result<(), WriteError> {
+    fn finish_labels(
+        &self,
+        store: PartFolder,
+        mut plane: LabelPlane,
+        spatialdata: Option<OpenStore>,
+    ) -> Result<(), WriteError> {
         let wanted = |format: ExportFormat| self.options.formats.contains(&format);
         let in_store = |cause| at(&store.path())(cause);
         plane.flush().map_err(in_store)?;
         let mut levels = vec![plane];
-        if wanted(ExportFormat::OmeZarr) || wanted(ExportFormat::OmeTiff) {
+        if wanted(ExportFormat::OmeZarr) || wanted(ExportFormat::OmeTiff) || spatialdata.is_some() {
             while let Some(finest) = levels.last()
                 && finest.width_px.max(finest.height_px) > COARSEST_PX
             {
@@ -257,12 +287,35 @@ impl ImageExport {
             let levels: Vec<&LabelPlane> = levels.iter().collect();
             self.tiff(&self.path(ExportFormat::OmeTiff), &levels, TiffPixels::Labels, &text)?;
         }
+        if let Some((target, outlines)) = spatialdata {
+            let finished = self.finish_spatialdata(&store, (target, outlines), levels.len());
+            finished.map_err(at(&self.path(ExportFormat::Spatialdata)))?;
+        }
         if wanted(ExportFormat::OmeZarr) {
             let path = self.path(ExportFormat::OmeZarr);
             ome::write_groups(&store.path(), &self.image, &self.geometry, levels.len()).map_err(at(&path))?;
             store.publish().map_err(at(&path))?;
         }
         Ok(())
+    }
+
+    /// Completes a `SpatialData` store with the arrays of the OME-Zarr store, which has no groups yet.
+    fn finish_spatialdata(
+        &self,
+        store: &PartFolder,
+        (target, outlines): OpenStore,
+        levels: usize,
+    ) -> io::Result<()> {
+        outlines.finish()?.sync_all()?;
+        let [from, to] = [store, &target].map(|of| spatialdata::labels_folder(&of.path()));
+        if self.options.formats.contains(&ExportFormat::OmeZarr) {
+            spatialdata::copy_folder(&from, &to)?;
+        } else {
+            fs::create_dir_all(target.path().join("labels"))?;
+            fs::rename(from, to)?;
+        }
+        spatialdata::write_groups(&target.path(), &self.image, &self.geometry, levels)?;
+        target.publish()
     }
 
     fn tiff(

@@ -1,4 +1,5 @@
-//! Segmentations as files that other programs open: masks, label images, outlines, tables, OME-Zarr and OME-TIFF.
+//! Segmentations as files that other programs open: masks, label images, outlines, tables, OME-Zarr, OME-TIFF and
+//! SpatialData.
 //!
 //! An image is segmented tile by tile, and the objects of each tile are written at once, so that memory does not grow with the
 //! slide. Each object is written by the tile whose core owns it. Labels count from 1 in the order of tiles, and in raster order
@@ -14,6 +15,7 @@ mod ordered;
 mod record;
 mod rings;
 mod segmentation;
+mod submissions;
 
 pub use format::{ExportFormat, UnknownFormat};
 pub use geometry::Geometry;
@@ -22,3 +24,4 @@ pub use job::{ExportError, ExportJob, ExportOutcome, ExportProgress};
 pub use objects::{ExportedObject, owned_objects};
 pub use record::{Earlier, ExportFolder, ExportRequest, FailedImage, FolderStateError};
 pub use segmentation::{OutputError, Segmentation, SegmentationError, StudyImage, images_of, output_of};
+pub use submissions::RecordedSubmission;

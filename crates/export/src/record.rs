@@ -1,4 +1,5 @@
-//! Folder of an export: `export.json` with the request, `images.jsonl` with a line for each finished image, and `failed.csv`.
+//! Folder of an export: `export.json` with the request, `images.jsonl` with a line for each finished image, `failed.csv`, and
+//! `submissions.json` with the studies of an export on a cluster.
 //!
 //! A later process continues an export of the same request. A line is written after the files of its image, so an image with a line
 //! is complete. The last line may be torn.
@@ -16,6 +17,9 @@ use thiserror::Error;
 const REQUEST: &str = "export.json";
 const IMAGES: &str = "images.jsonl";
 const FAILED: &str = "failed.csv";
+
+/// Record of the studies of an export on a cluster.
+pub(crate) const SUBMISSIONS: &str = "submissions.json";
 
 /// Request of an export: all that its files depend on, except the images.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -152,6 +156,7 @@ impl ExportFolder {
                 claimed.finished.retain(is_there);
             }
             (Some(_), Earlier::Overwrite) => {
+                remove(&path.join(SUBMISSIONS));
                 for image in read_finished(&images_file).map_err(at(&images_file))? {
                     image.files.iter().for_each(|file| remove(&path.join(file)));
                 }

@@ -10,6 +10,7 @@ use pleach_study::slides;
 use pleach_workflow::{Real, Registry, Study, Value, Workflow};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use thiserror::Error;
 
 /// Image of a study: a tile or a slide.
@@ -176,8 +177,10 @@ pub struct Segmentation<'a> {
     pub values: &'a [Value],
     /// Mask or label map to export.
     pub output: TaskOutput,
-    /// Looks up the output on a tile of the study, for example in a task cache.
-    pub cached: &'a (dyn Fn(usize) -> Option<DataRegion> + Sync),
+    /// Looks up the output of a task on a tile of the study, for example in a task cache.
+    pub cached: &'a (dyn Fn(usize, TaskOutput) -> Option<DataRegion> + Sync),
+    /// Counts the tasks that run.
+    pub tasks_executed: &'a AtomicU64,
     /// Micrometers per slide pixel, in place of those that the image states.
     pub microns_a_px: Option<f64>,
 }
@@ -227,7 +230,7 @@ impl Segmentation<'_> {
         with_polygons: bool,
     ) -> Result<Vec<ExportedObject>, SegmentationError> {
         let file = &study.tiles[tile];
-        if let Some(region) = (self.cached)(tile) {
+        if let Some(region) = (self.cached)(tile, self.output) {
             return Ok(owned_objects(&region, file.slide.as_ref(), with_polygons)?);
         }
         let image = match &file.slide {
@@ -243,7 +246,10 @@ impl Segmentation<'_> {
             stain: slides::fit_table(study, tile).map(Arc::new),
             reference: None,
         };
-        let regions = run.run(&[self.output], |_, _| {})?;
+        let known = |place: TaskOutput| (self.cached)(tile, place);
+        let regions = run.run_with(&[self.output], &known, |_, _| {
+            self.tasks_executed.fetch_add(1, Ordering::Relaxed);
+        })?;
         let [region] = &regions[..] else { return Ok(Vec::new()) };
         match (size_of(region), size) {
             (Some(found), Some(image)) if found != image => Err(SegmentationError::Size { found, image }),

@@ -66,7 +66,7 @@ fn peak_mb() -> u64 {
 
 fn main() {
     let counts: Vec<usize> = std::env::args().filter_map(|argument| argument.parse().ok()).collect();
-    let rules = AnnotationRules { classes: vec!["Tumor".to_owned()], regions: Vec::new() };
+    let rules = AnnotationRules { classes: vec!["Tumor".to_owned()], ..AnnotationRules::default() };
     let folder = tempfile::tempdir().unwrap();
     for nuclei in if counts.is_empty() { vec![100_000] } else { counts } {
         for name in ["slide.geojson", "slide.geojson.gz"] {

@@ -186,7 +186,7 @@ pub enum ImageFileError {
     /// All features are outside the tile or slide.
     #[error(
         "{}: none of its {features} features covers a pixel of the {of} of {width_px} x {height_px} px; positions are pixels from the {of}'s top left corner{}",
-        path.display(), if *of == "tile" { "" } else { " at full resolution, not micrometers" }
+        path.display(), if *of == "tile" { "; annotations = { unit = \"um\", mpp = 0.25 } reads micrometers" } else { " at full resolution, not micrometers; annotations = { unit = \"um\" } reads micrometers" }
     )]
     NothingInside {
         /// The file.

@@ -19,7 +19,7 @@ fn names(of: &[&str]) -> Vec<String> {
 }
 
 fn rules(classes: &[&str], regions: &[&str]) -> AnnotationRules {
-    AnnotationRules { classes: names(classes), regions: names(regions) }
+    AnnotationRules { classes: names(classes), regions: names(regions), ..AnnotationRules::default() }
 }
 
 fn read(text: impl AsRef<[u8]>, rules: &AnnotationRules) -> Result<AnnotationSet, String> {

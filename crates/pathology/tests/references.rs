@@ -254,7 +254,7 @@ fn files_without_polygons_are_refused() {
     assert_eq!(
         error.replace(&outside.display().to_string(), "FILE"),
         "FILE: none of its 1 features covers a pixel of the tile of 8 x 6 px; positions are pixels from the tile's \
-         top left corner"
+         top left corner; annotations = { unit = \"um\", mpp = 0.25 } reads micrometers"
     );
     fs::remove_file(&path).unwrap();
     assert!(said(&path).starts_with("FILE: cannot be read: "));

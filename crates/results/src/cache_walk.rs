@@ -12,6 +12,7 @@ use pleach_dispatch::stage::task_key::{TaskInputId, key};
 use pleach_objects::S3Location;
 use pleach_planner::memory_size::MemorySize;
 use pleach_regions::{DataRegion, Digest, ElementType, RegionIdentity, RegionKey, Table, TaskKey};
+use pleach_study::single_run::TaskOutput;
 use pleach_study::{PreparedStudy, inputs};
 use pleach_workflow::{
     AnnotationPart, AnnotationRules, Decision, InputOrigin, ReferenceSource, SlideTile, Stage, Task,
@@ -197,7 +198,10 @@ fn of_reference(
         let numbers: Vec<String> = part.window.iter().map(u32::to_string).collect();
         read_as += &format!(" of a slide at {magnification}: {}", numbers.join(" "));
     }
-    if let Some((AnnotationRules { classes, regions }, counted)) = rules {
+    if let Some((AnnotationRules { classes, regions, unit: _, mpp }, counted)) = rules {
+        if rules.is_some_and(|(rules, _)| rules.is_in_microns()) {
+            read_as += &format!(" in micrometers {mpp:?}");
+        }
         read_as += &format!(" {counted:?} {classes:?} {regions:?}");
         if let (AnnotationPart::Counted, Some(part)) = (counted, part) {
             read_as += &format!(" {:?}", part.core);
@@ -283,6 +287,26 @@ impl<'a> CachedRegions<'a> {
         let steps = walk.steps(*tile, values, *reference);
         let identity = walk.output(&steps, stage, output)?.identity;
         walk.cache.load(&Digest(identity.0))
+    }
+
+    /// As [`CachedRegions::output`], for an output of a task.
+    pub fn task_output(&mut self, values: &[Value], place: TaskOutput) -> Option<DataRegion> {
+        let known = self.known(values, place)?;
+        let region = known.traced.as_ref().and_then(Output::region);
+        let (walk, ..) = self.0.as_ref()?;
+        region.or_else(|| walk.cache.load(&Digest(known.identity.0)))
+    }
+
+    /// Returns whether the cache knows the identity of a task's output. The content may be missing.
+    pub fn has_trace(&mut self, values: &[Value], place: TaskOutput) -> bool {
+        self.known(values, place).is_some()
+    }
+
+    fn known(&mut self, values: &[Value], place: TaskOutput) -> Option<CachedOutput> {
+        let (walk, reference, tile) = self.0.as_mut()?;
+        let steps = walk.steps(*tile, values, *reference);
+        let step = steps.iter().find(|step| (step.stage, step.task) == (place.stage, place.task))?;
+        step.output(place.output)
     }
 }
 

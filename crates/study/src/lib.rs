@@ -24,5 +24,5 @@ pub use defect::Defect;
 pub use error::{
     AnnotationsError, PrepareError, SamplingError, SelectionError, SlideTilesError, SlideTilesProblem,
 };
-pub use prepared::{PreparedStudy, SubmittedStudy};
+pub use prepared::{AppliedStudyError, PreparedStudy, SubmittedStudy};
 pub use prepared::{annotations, inputs, units};

@@ -3,6 +3,7 @@
 //! The preparation reports every error of a study that is detectable before it runs.
 
 pub mod annotations;
+mod applied;
 mod digests;
 pub mod inputs;
 mod inspect;
@@ -12,6 +13,7 @@ pub mod units;
 
 use crate::error::{AnnotationsError, PrepareError, SamplingError};
 use crate::{Defect, builtin, file_digest, slides, volumes};
+pub use applied::AppliedStudyError;
 use digests::{digest_of, digests};
 use pleach_dispatch::cost_model::CostModel;
 use pleach_planner::{PlanBuilder, PlanTile, PlanningInput};

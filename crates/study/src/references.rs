@@ -6,7 +6,7 @@ mod cache;
 
 use pleach_pathology::image_io::{self, AnnotationSet, ImageFileError};
 use pleach_pathology::objects::View;
-use pleach_regions::{DataRegion, ElementType, PixelRectangle};
+use pleach_regions::{DataRegion, ElementType, PixelRectangle, Resolution};
 use pleach_slides::{Slide, SlideError};
 use pleach_workflow::{AnnotationPart, AnnotationRules, Real, SlideTile};
 use std::path::{Path, PathBuf};
@@ -37,6 +37,28 @@ pub enum ReferenceError {
     /// The slide's header.
     #[error("{0}")]
     Slide(#[from] SlideError),
+    /// Annotations in micrometers of a slide that does not state the size of its pixels.
+    #[error(
+        "{}: the slide states no micrometers per pixel, which annotations in micrometers need; input.annotations.mpp states them",
+        .0.display()
+    )]
+    NoCalibration(PathBuf),
+    /// Positions that should be pixels look like micrometers.
+    #[error(
+        "{}: coordinates look like micrometers: all {objects} objects are within {} x {} µm, the size of the slide of {} x {} px, and \
+         as pixels most are smaller than a nucleus; give annotations = {{ unit = \"um\" }}, or unit = \"px\" for pixels",
+        path.display(), microns[0], microns[1], px[0], px[1]
+    )]
+    Micrometers {
+        /// The file.
+        path: PathBuf,
+        /// Number of objects.
+        objects: usize,
+        /// Sides of the slide, rounded micrometers.
+        microns: [u32; 2],
+        /// Sides of the slide at full resolution.
+        px: [u32; 2],
+    },
     /// The file has other content than when the study began.
     #[error("{}: it has changed since the study began", .0.display())]
     Changed(PathBuf),
@@ -52,7 +74,7 @@ impl ReferenceFile<'_> {
     pub fn read(&self, part: AnnotationPart, wanted: ElementType) -> Result<DataRegion, ReferenceError> {
         if let Some(tile) = self.slide {
             let set = annotations(self.path, self.digest, self.rules)?;
-            let view = View { window: tile.window(), ..view_of_slide(self.tile, tile)? };
+            let view = View { window: tile.window(), ..view_of_slide(self.tile, tile, self.rules)? };
             return Ok(match part {
                 AnnotationPart::Objects => image_io::objects_of_view(self.path, &set, &view, wanted)?,
                 AnnotationPart::Counted => image_io::counted_mask(self.path, &set, &view, core(tile))?,
@@ -62,7 +84,7 @@ impl ReferenceFile<'_> {
         if part == AnnotationPart::Objects {
             return Ok(image_io::read_reference(self.path, size, wanted, self.rules)?);
         }
-        let view = View::whole(size.width_px, size.height_px);
+        let view = View::of_tile(size.width_px, size.height_px, self.rules);
         let set = image_io::read_annotations(self.path, self.rules, image_io::MAX_GEOJSON_BYTES)?;
         Ok(image_io::counted_mask(self.path, &set, &view, view.window)?)
     }
@@ -86,13 +108,45 @@ pub(crate) fn annotations(
     })
 }
 
-/// Returns the view of a whole slide at the magnification of a tile. Positions of annotations are pixels of the slide at full
-/// resolution.
-pub(crate) fn view_of_slide(slide: &Path, tile: &SlideTile) -> Result<View, SlideError> {
-    let slide = Slide::open(slide)?;
+/// Returns the view of a whole slide at the magnification of a tile, in the unit of its annotations: pixels of the slide at full
+/// resolution, or micrometers.
+///
+/// # Errors
+/// [`ReferenceError`] if the slide cannot be read, or if micrometers need its calibration and it states none.
+pub(crate) fn view_of_slide(
+    path: &Path,
+    tile: &SlideTile,
+    rules: &AnnotationRules,
+) -> Result<View, ReferenceError> {
+    let slide = Slide::open(path)?;
     let scale = slide.scale(tile.magnification.map(Real::get))?;
-    let positions_a_px = scale.level_px_a_px * slide.levels()[scale.level].downsample;
-    Ok(View { positions_a_px, ..View::whole(scale.width_px, scale.height_px) })
+    let slide_px_a_px = scale.level_px_a_px * slide.levels()[scale.level].downsample;
+    let positions = rules.positions_a_px(slide.resolution().map(Resolution::microns_per_px));
+    let positions = positions.ok_or_else(|| ReferenceError::NoCalibration(path.to_owned()))?;
+    Ok(View { positions_a_px: slide_px_a_px * positions, ..View::whole(scale.width_px, scale.height_px) })
+}
+
+/// Checks that positions of an unstated unit do not look like micrometers.
+///
+/// # Errors
+/// [`ReferenceError::Micrometers`] names the file. [`ReferenceError::Slide`] if the slide cannot be read.
+pub(crate) fn check_unit(
+    path: &Path,
+    set: &AnnotationSet,
+    slide: &Path,
+    rules: &AnnotationRules,
+) -> Result<(), ReferenceError> {
+    if rules.unit.is_some() {
+        return Ok(());
+    }
+    let slide = Slide::open(slide)?;
+    let (Some(resolution), Some(full)) = (slide.resolution(), slide.levels().first()) else { return Ok(()) };
+    let (px, microns) = ([full.width_px, full.height_px], resolution.microns_per_px());
+    if !set.looks_like_micrometers(px, microns) {
+        return Ok(());
+    }
+    let microns = px.map(|side| (f64::from(side) * microns).round() as u32);
+    Err(ReferenceError::Micrometers { path: path.to_owned(), objects: set.objects.len(), microns, px })
 }
 
 /// Returns the core within the window.
@@ -100,3 +154,6 @@ fn core(tile: &SlideTile) -> PixelRectangle {
     let ([left, top, width_px, height_px], [x, y, ..]) = (tile.core, tile.window);
     PixelRectangle { x_px: left.saturating_sub(x), y_px: top.saturating_sub(y), width_px, height_px }
 }
+
+#[cfg(test)]
+mod tests;

@@ -91,15 +91,30 @@ impl SingleRun<'_> {
     pub fn run(
         &self,
         wanted: &[TaskOutput],
+        timed: impl FnMut(&Task, Duration),
+    ) -> Result<Vec<Arc<DataRegion>>, ReplayError> {
+        self.run_with(wanted, &|_| None, timed)
+    }
+
+    /// As [`SingleRun::run`], without the tasks whose outputs `known` returns, and without those that only such tasks need.
+    ///
+    /// # Errors
+    /// [`ReplayError`] of the first failure, which ends the run.
+    pub fn run_with(
+        &self,
+        wanted: &[TaskOutput],
+        known: &dyn Fn(TaskOutput) -> Option<DataRegion>,
         mut timed: impl FnMut(&Task, Duration),
     ) -> Result<Vec<Arc<DataRegion>>, ReplayError> {
-        let crosses = |stage: &&Stage| stage.inputs.iter().any(|input| input.bounds != InputBounds::Own);
-        if let Some(stage) = self.workflow.stages.iter().find(crosses) {
-            return Err(ReplayError::OtherTiles(stage.name.clone()));
-        }
-        let needed = self.needed(wanted);
+        check_bounds(self.workflow)?;
+        let (needed, given) = self.needed(wanted, known);
         let mut readers = self.readers(&needed, wanted);
         let mut held: BTreeMap<TaskOutput, LiveRegion> = BTreeMap::new();
+        for (place, region) in given {
+            if let Some(readers) = readers.remove(&place) {
+                held.insert(place, LiveRegion { region: Arc::new(region), readers });
+            }
+        }
         // The order of the set is an execution order: tasks read only from earlier tasks and stages.
         for &(stage, task) in &needed {
             let declared = &self.workflow.stages[stage].tasks[task];
@@ -209,17 +224,31 @@ impl SingleRun<'_> {
         }
     }
 
-    /// Returns the tasks that `wanted` depends on, each after the tasks that it reads from.
-    fn needed(&self, wanted: &[TaskOutput]) -> BTreeSet<(usize, usize)> {
-        let mut needed = BTreeSet::new();
-        let mut open: Vec<_> = wanted.iter().map(|place| (place.stage, place.task)).collect();
-        while let Some((stage, task)) = open.pop() {
-            if needed.insert((stage, task)) {
-                let reads = self.reads_of_tasks(stage, &self.workflow.stages[stage].tasks[task]);
-                open.extend(reads.map(|place| (place.stage, place.task)));
+    /// Returns the tasks that `wanted` depends on, each after the tasks that it reads from, and the known outputs, which need no
+    /// task.
+    fn needed(
+        &self,
+        wanted: &[TaskOutput],
+        known: &dyn Fn(TaskOutput) -> Option<DataRegion>,
+    ) -> (BTreeSet<(usize, usize)>, BTreeMap<TaskOutput, DataRegion>) {
+        let (mut needed, mut given) = (BTreeSet::new(), BTreeMap::new());
+        let mut open = wanted.to_vec();
+        while let Some(place) = open.pop() {
+            let TaskOutput { stage, task, .. } = place;
+            if needed.contains(&(stage, task)) || given.contains_key(&place) {
+                continue;
+            }
+            match known(place) {
+                Some(region) => drop(given.insert(place, region)),
+                None => {
+                    needed.insert((stage, task));
+                    open.extend(self.reads_of_tasks(stage, &self.workflow.stages[stage].tasks[task]));
+                }
             }
         }
-        needed
+        // Another output of such a task is needed, so the task runs and writes this one too.
+        given.retain(|place, _| !needed.contains(&(place.stage, place.task)));
+        (needed, given)
     }
 
     /// Returns the number of readers of each region. A wanted region has one more, so that it remains until
@@ -238,6 +267,16 @@ impl SingleRun<'_> {
         }
         readers
     }
+}
+
+/// Checks that all stages read regions of their own tile only.
+///
+/// # Errors
+/// [`ReplayError::OtherTiles`] names the stage.
+pub fn check_bounds(workflow: &Workflow) -> Result<(), ReplayError> {
+    let crosses = |stage: &&Stage| stage.inputs.iter().any(|input| input.bounds != InputBounds::Own);
+    let found = workflow.stages.iter().find(crosses);
+    found.map_or(Ok(()), |stage| Err(ReplayError::OtherTiles(stage.name.clone())))
 }
 
 /// Returns the task output behind an output of a stage.
@@ -310,6 +349,23 @@ mod tests {
         let t4 = TaskOutput { stage: 1, task: 3, output: 0 };
         replay.run(&[t4], |task, _| run.push(task.name.clone())).unwrap();
         assert_eq!(run, ["normalize", "t2", "t3", "t4"]);
+    }
+
+    #[test]
+    fn known_outputs_replace_their_tasks() {
+        let (workflow, registry) = nuclei();
+        let values: Vec<Value> = workflow.parameters.iter().map(|p| p.default).collect();
+        let replay = of_defaults(&workflow, &registry, &values);
+        let [t3, t4] = [2, 3].map(|task| TaskOutput { stage: 1, task, output: 0 });
+        let all = replay.run(&[t3, t4], |_, _| {}).unwrap();
+        let known = |place: TaskOutput| (place == t3).then(|| DataRegion::clone(&all[0]));
+        let mut run = Vec::new();
+        let again = replay.run_with(&[t4], &known, |task, _| run.push(task.name.clone())).unwrap();
+        let reads_more = run.iter().any(|task| task == "t3");
+        assert!(again[0] == all[1] && run.contains(&"t4".to_owned()) && !reads_more, "{run:?}");
+        let mut run = 0;
+        let known = |place: TaskOutput| (place == t4).then(|| DataRegion::clone(&all[1]));
+        assert!(replay.run_with(&[t4], &known, |_, _| run += 1).unwrap()[0] == all[1] && run == 0);
     }
 
     /// The example of loops and choices: skipped tasks do not run, and pass regions as their outputs.

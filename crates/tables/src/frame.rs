@@ -5,6 +5,7 @@
 use parquet::basic::{Compression, LogicalType, Repetition, Type as Physical};
 use parquet::data_type::{ByteArray, ByteArrayType, DoubleType, Int64Type};
 use parquet::errors::ParquetError;
+use parquet::file::metadata::KeyValue;
 use parquet::file::properties::WriterProperties;
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::Type;
@@ -23,6 +24,8 @@ pub enum CellType {
     Real,
     /// Texts.
     Text,
+    /// Bytes, in Parquet only.
+    Bytes,
 }
 
 /// Field of a row.
@@ -34,6 +37,8 @@ pub enum Cell<'a> {
     Real(Option<f64>),
     /// A text.
     Text(&'a str),
+    /// Bytes.
+    Bytes(&'a [u8]),
 }
 
 /// Open table. The end of the file is written by [`FrameWriter::finish`].
@@ -73,7 +78,20 @@ impl<W: Write + Seek + Send> FrameWriter<W> {
     /// # Errors
     /// The error of the file.
     pub fn parquet(file: W, columns: &[(&str, CellType)]) -> Result<Self, Error> {
-        Groups::create(file, columns).map(|groups| Self(Sink::Parquet(Box::new(groups)))).map_err(cause)
+        Self::parquet_with_metadata(file, columns, &[])
+    }
+
+    /// As [`FrameWriter::parquet`], with texts in the metadata of the file.
+    ///
+    /// # Errors
+    /// The error of the file.
+    pub fn parquet_with_metadata(
+        file: W,
+        columns: &[(&str, CellType)],
+        metadata: &[(&str, String)],
+    ) -> Result<Self, Error> {
+        let groups = Groups::create(file, columns, metadata).map_err(cause)?;
+        Ok(Self(Sink::Parquet(Box::new(groups))))
     }
 
     /// Writes a row: a cell of its type for each column.
@@ -89,6 +107,7 @@ impl<W: Write + Seek + Send> FrameWriter<W> {
                         Cell::Real(Some(number)) => writer.write_field(number.to_string()),
                         Cell::Real(None) => writer.write_field(""),
                         Cell::Text(text) => writer.write_field(text),
+                        Cell::Bytes(_) => return Err(Error::other("bytes have no form in CSV")),
                     }?;
                 }
                 Ok(writer.write_record(None::<&[u8]>)?)
@@ -110,12 +129,17 @@ impl<W: Write + Seek + Send> FrameWriter<W> {
 }
 
 impl<W: Write + Seek + Send> Groups<W> {
-    fn create(file: W, columns: &[(&str, CellType)]) -> Result<Self, ParquetError> {
+    fn create(
+        file: W,
+        columns: &[(&str, CellType)],
+        metadata: &[(&str, String)],
+    ) -> Result<Self, ParquetError> {
         let field = |(name, cell): &(&str, CellType)| {
             let (physical, logical, repetition) = match cell {
                 CellType::Integer => (Physical::INT64, None, Repetition::REQUIRED),
                 CellType::Real => (Physical::DOUBLE, None, Repetition::OPTIONAL),
                 CellType::Text => (Physical::BYTE_ARRAY, Some(LogicalType::String), Repetition::REQUIRED),
+                CellType::Bytes => (Physical::BYTE_ARRAY, None, Repetition::REQUIRED),
             };
             let field = Type::primitive_type_builder(name, physical).with_repetition(repetition);
             field.with_logical_type(logical).build().map(Arc::new)
@@ -123,11 +147,14 @@ impl<W: Write + Seek + Send> Groups<W> {
         let fields = columns.iter().map(field).collect::<Result<_, _>>()?;
         let schema = Arc::new(Type::group_type_builder("schema").with_fields(fields).build()?);
         let properties = WriterProperties::builder().set_compression(Compression::SNAPPY).build();
-        let writer = SerializedFileWriter::new(file, schema, Arc::new(properties))?;
+        let mut writer = SerializedFileWriter::new(file, schema, Arc::new(properties))?;
+        for (key, value) in metadata {
+            writer.append_key_value_metadata(KeyValue::new((*key).to_owned(), value.clone()));
+        }
         let buffer = |(_, cell): &(&str, CellType)| match cell {
             CellType::Integer => Buffer::Integers(Vec::new()),
             CellType::Real => Buffer::Reals(Vec::new(), Vec::new()),
-            CellType::Text => Buffer::Texts(Vec::new()),
+            CellType::Text | CellType::Bytes => Buffer::Texts(Vec::new()),
         };
         Ok(Self { writer, columns: columns.iter().map(buffer).collect(), rows: 0 })
     }
@@ -141,6 +168,7 @@ impl<W: Write + Seek + Send> Groups<W> {
                     present.push(i16::from(number.is_some()));
                 }
                 (Buffer::Texts(texts), Cell::Text(text)) => texts.push(ByteArray::from(*text)),
+                (Buffer::Texts(texts), Cell::Bytes(bytes)) => texts.push(ByteArray::from(bytes.to_vec())),
                 _ => return Err(ParquetError::General("a cell of another type than its column".to_owned())),
             }
         }

@@ -23,7 +23,7 @@ use crate::error::{DescriptorError, one_line};
 use crate::operation::Registry;
 use crate::toml_fields::{Document, FieldProblem, Section};
 use crate::workflow::Workflow;
-pub use annotations::{AnnotationPart, AnnotationRules, Annotations};
+pub use annotations::{AnnotationPart, AnnotationRules, AnnotationUnit, Annotations};
 pub(crate) use annotations::{KEY as ANNOTATIONS_KEY, RULES as ANNOTATION_RULES_KEY};
 pub use applied::AppliedImages;
 use header::Header;

@@ -1,8 +1,9 @@
 //! Arguments of the commands that write segmentations for other programs.
 
 use crate::cli::operations::PythonArgs;
-use crate::cli::{at_least_one, cache_location, threads};
+use crate::cli::{ManagerArgs, Span, at_least_one, cache_location, threads};
 use clap::Args;
+use pleach_client::address::ManagerUrl;
 use pleach_export::ExportFormat;
 use pleach_results::chosen::EvaluationChoice;
 use std::num::NonZeroU32;
@@ -45,6 +46,38 @@ pub(crate) struct ApplyArgs {
     /// Pixels around a tile's core [default: those of the study file, or 64]
     #[arg(long, value_name = "PX")]
     pub(crate) halo: Option<u32>,
+    #[command(flatten)]
+    pub(crate) cluster: ApplyClusterArgs,
+}
+
+/// Cluster that segments the images.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct ApplyClusterArgs {
+    /// Segment on the workers of the manager at this address, as in https://HOST:PORT [default: in this process]
+    #[arg(long, value_name = "URL", requires_all = ["certs", "cache"])]
+    manager: Option<ManagerUrl>,
+    /// Task cache of the workers, a folder or s3://BUCKET/PREFIX, from which this process takes their results
+    #[arg(long, value_name = "DIR|URL", value_parser = cache_location, requires = "manager")]
+    cache: Option<PathBuf>,
+    /// Folder of a client's certificate and key, or, with a token, of the authority's certificate (ca.pem)
+    #[arg(long, value_name = "DIR", env = "PLEACH_CERTS", hide_env_values = true)]
+    certs: Option<PathBuf>,
+    /// File with the manager's token, instead of a client's certificate; PLEACH_TOKEN may hold the token itself
+    #[arg(long, value_name = "FILE", requires = "manager")]
+    token_file: Option<PathBuf>,
+    /// Time to retry while the manager does not respond, as in 90s or 5m
+    #[arg(long, value_name = "TIME", default_value = "30s")]
+    timeout: Span,
+}
+
+impl ApplyClusterArgs {
+    /// Returns the connection and the task cache. `None` without a manager.
+    pub(crate) fn given(&self) -> Option<(ManagerArgs, PathBuf)> {
+        let (manager, certs) = (self.manager.clone()?, self.certs.clone()?);
+        let connection =
+            ManagerArgs { manager, certs, token_file: self.token_file.clone(), timeout: self.timeout };
+        Some((connection, self.cache.clone()?))
+    }
 }
 
 /// Parameter set of a segmentation.
@@ -70,7 +103,7 @@ pub(crate) struct ParameterArgs {
 /// Files to write.
 #[derive(Debug, Args)]
 pub(crate) struct FileArgs {
-    /// Formats: masks, labels, geojson, csv, parquet, ome-zarr, ome-tiff; several with commas
+    /// Formats: masks, labels, geojson, csv, parquet, ome-zarr, ome-tiff, spatialdata; several with commas
     #[arg(long = "as", value_name = "FORMAT", required = true, value_delimiter = ',')]
     pub(crate) formats: Vec<ExportFormat>,
     /// Folder for the files, new or empty

@@ -1,5 +1,6 @@
 //! `pleach apply`: segments other images with chosen parameters of a study.
 
+use super::cluster::ClusterSegmentation;
 use super::written::{ChosenParameters, WrittenSegmentation, print_and_end};
 use crate::cli::ApplyArgs;
 use crate::exit::CommandResult;
@@ -27,6 +28,7 @@ pub(crate) fn execute(args: &ApplyArgs, registry: &Registry) -> CommandResult {
     // The paths are not empty, and each one has an image. The cutting of slides is in the last study.
     let Some(last) = studies.last() else { return Ok(()) };
     let chosen = ChosenParameters::find(&args.parameters, &last.study, registry)?;
+    let mut cluster = ClusterSegmentation::connect(args)?;
     let mut writing = WrittenSegmentation::begin(&args.files, &chosen, &last.study)?;
     let (mut outcome, mut taken) = (ExportOutcome::default(), Vec::new());
     for AppliedStudy { study, failed } in &studies {
@@ -37,7 +39,10 @@ pub(crate) fn execute(args: &ApplyArgs, registry: &Registry) -> CommandResult {
                 outcome.failed.push(FailedImage { image, cause: cause.clone() });
             }
         }
-        writing.run(study, registry, images, &|_| None, &mut outcome)?;
+        match &mut cluster {
+            None => writing.run(study, registry, images, &|_, _| None, &mut outcome)?,
+            Some(cluster) => cluster.run(&mut writing, study, registry, images, &mut outcome)?,
+        }
     }
     print_and_end(&args.files, &writing, &outcome)
 }

@@ -7,19 +7,24 @@ use crate::interrupt::Interrupt;
 use crate::terminal::{print_json, print_line};
 use indicatif::{ProgressBar, ProgressStyle};
 use pleach_export::{
-    Earlier, ExportFolder, ExportJob, ExportOptions, ExportOutcome, ExportRequest, Segmentation, StudyImage,
-    output_of,
+    Earlier, ExportFolder, ExportJob, ExportOptions, ExportOutcome, ExportProgress, ExportRequest,
+    Segmentation, StudyImage, output_of,
 };
 use pleach_regions::DataRegion;
 use pleach_results::chosen::{self, EvaluationChoice};
 use pleach_study::applied;
 use pleach_study::single_run::TaskOutput;
 use pleach_workflow::{Registry, Study, Value};
+use serde::Serialize;
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use tokio::sync::oneshot;
+
+/// Looks up the output of a task on a tile of a study.
+pub(super) type CachedOutputs<'a> = dyn Fn(usize, TaskOutput) -> Option<DataRegion> + Sync + 'a;
 
 /// Parameter set and task output of a command.
 pub(super) struct ChosenParameters {
@@ -27,7 +32,7 @@ pub(super) struct ChosenParameters {
     evaluation: Option<usize>,
     /// A value for each parameter.
     pub(super) values: Vec<Value>,
-    output: TaskOutput,
+    pub(super) output: TaskOutput,
     task: Option<String>,
 }
 
@@ -53,6 +58,26 @@ impl ChosenParameters {
         let evaluation = args.set.is_empty().then_some(chosen.evaluation);
         Ok(Self { evaluation, values, output, task: args.task.clone() })
     }
+
+    fn segmentation<'s>(
+        &'s self,
+        study: &'s Study,
+        registry: &'s Registry,
+        microns_a_px: Option<f64>,
+        tasks_executed: &'s AtomicU64,
+        cached: &'s CachedOutputs<'s>,
+    ) -> Segmentation<'s> {
+        let (values, output) = (&self.values[..], self.output);
+        Segmentation {
+            workflow: &study.workflow,
+            registry,
+            values,
+            output,
+            cached,
+            tasks_executed,
+            microns_a_px,
+        }
+    }
 }
 
 /// Segmentation in progress: its folder, its parameters and its interrupt.
@@ -60,11 +85,24 @@ pub(super) struct WrittenSegmentation<'a> {
     args: &'a FileArgs,
     chosen: &'a ChosenParameters,
     options: ExportOptions,
-    folder: ExportFolder,
+    pub(super) folder: ExportFolder,
     stop: Arc<AtomicBool>,
     _interrupt: Interrupt,
+    /// Receives the first signal. `None` after it was taken.
+    stop_requested: Option<oneshot::Receiver<()>>,
     /// Number of images that an earlier process finished.
     complete: usize,
+    /// Number of tasks that this process ran.
+    pub(super) tasks_executed: AtomicU64,
+    /// Studies of a cluster.
+    pub(super) studies: Vec<ClusterStudy>,
+}
+
+/// Study that workers executed.
+#[derive(Debug, Serialize)]
+pub(super) struct ClusterStudy {
+    pub(super) id: String,
+    pub(super) tasks_executed: u64,
 }
 
 impl<'a> WrittenSegmentation<'a> {
@@ -113,14 +151,62 @@ impl<'a> WrittenSegmentation<'a> {
         let mut interrupt = Interrupt::listen()?;
         let stop = Arc::new(AtomicBool::new(false));
         let (requested, stopped) = (interrupt.take_stop_requested(), Arc::clone(&stop));
+        let (wake, stop_requested) = oneshot::channel();
         // Ends with the process.
         std::thread::spawn(move || {
             if requested.blocking_recv().is_ok() {
                 stopped.store(true, Ordering::Relaxed);
+                // Fails if nothing waits.
+                let _ = wake.send(());
             }
         });
         let folder = ExportFolder::claim(&args.out, &request, earlier)?;
-        Ok(Self { args, chosen, options, folder, stop, _interrupt: interrupt, complete: 0 })
+        Ok(Self {
+            args,
+            chosen,
+            options,
+            folder,
+            stop,
+            _interrupt: interrupt,
+            stop_requested: Some(stop_requested),
+            complete: 0,
+            tasks_executed: AtomicU64::new(0),
+            studies: Vec::new(),
+        })
+    }
+
+    /// Returns the receiver of the first signal. `None` in later calls.
+    pub(super) fn take_stop_requested(&mut self) -> Option<oneshot::Receiver<()>> {
+        self.stop_requested.take()
+    }
+
+    /// Returns the chosen parameters.
+    pub(super) fn chosen(&self) -> &'a ChosenParameters {
+        self.chosen
+    }
+
+    /// Returns whether progress is not shown.
+    pub(super) fn is_quiet(&self) -> bool {
+        self.args.quiet || self.args.json
+    }
+
+    /// Returns the images that are not complete.
+    pub(super) fn incomplete(&self, mut images: Vec<StudyImage>) -> Vec<StudyImage> {
+        let complete: Vec<&str> = self.folder.complete().iter().map(|image| image.image.as_str()).collect();
+        images.retain(|image| !complete.contains(&image.name.as_str()));
+        images
+    }
+
+    /// Returns the cause why the header of an image cannot be read. `None` if it can.
+    pub(super) fn unreadable(
+        &self,
+        study: &Study,
+        registry: &Registry,
+        image: &StudyImage,
+    ) -> Option<String> {
+        let segmentation =
+            self.chosen.segmentation(study, registry, self.args.mpp, &self.tasks_executed, &|_, _| None);
+        segmentation.geometry(study, image).err().map(|error| error.to_string())
     }
 
     /// Writes the images that are not complete, and adds them to the outcome.
@@ -128,38 +214,32 @@ impl<'a> WrittenSegmentation<'a> {
         &mut self,
         study: &Study,
         registry: &Registry,
-        mut images: Vec<StudyImage>,
-        cached: &(dyn Fn(usize) -> Option<DataRegion> + Sync),
+        images: Vec<StudyImage>,
+        cached: &CachedOutputs<'_>,
         outcome: &mut ExportOutcome,
     ) -> CommandResult {
         let before = images.len();
-        let complete: Vec<&str> = self.folder.complete().iter().map(|image| image.image.as_str()).collect();
-        images.retain(|image| !complete.contains(&image.name.as_str()));
+        let images = self.incomplete(images);
         self.complete += before - images.len();
         if outcome.is_stopped {
             return Ok(());
         }
         let tiles: usize = images.iter().map(|image| image.tiles.len()).sum();
         let bar = self.bar(tiles);
+        let show = |progress: ExportProgress| {
+            bar.set_position(progress.tiles as u64);
+            bar.set_message(format!("{} images, {} objects", progress.images, progress.objects));
+        };
+        let (chosen, tasks_executed) = (self.chosen, &self.tasks_executed);
         let job = ExportJob {
             study,
             images: &images,
-            segmentation: Segmentation {
-                workflow: &study.workflow,
-                registry,
-                values: &self.chosen.values,
-                output: self.chosen.output,
-                cached,
-                microns_a_px: self.args.mpp,
-            },
+            segmentation: chosen.segmentation(study, registry, self.args.mpp, tasks_executed, cached),
             options: &self.options,
             threads: workers(self.args.workers).get() as usize,
             stop: &self.stop,
         };
-        let done = job.run(&mut self.folder, |progress| {
-            bar.set_position(progress.tiles as u64);
-            bar.set_message(format!("{} images, {} objects", progress.images, progress.objects));
-        })?;
+        let done = job.run(&mut self.folder, show)?;
         bar.finish_and_clear();
         outcome.written.extend(done.written);
         outcome.failed.extend(done.failed);
@@ -169,7 +249,7 @@ impl<'a> WrittenSegmentation<'a> {
 
     /// Returns the progress bar, which a terminal shows on stderr.
     fn bar(&self, tiles: usize) -> ProgressBar {
-        if self.args.quiet || self.args.json {
+        if self.is_quiet() {
             return ProgressBar::hidden();
         }
         let style = ProgressStyle::with_template("{bar:20} {pos}/{len} tiles, {msg}, {eta} left");
@@ -205,6 +285,8 @@ pub(super) fn print_and_end(
             "already_complete": writing.complete,
             "failed": failed,
             "stopped": outcome.is_stopped,
+            "tasks_executed": writing.tasks_executed.load(Ordering::Relaxed),
+            "studies": writing.studies,
         }))?;
     } else if !args.quiet {
         let names = writing.options.formats.iter().map(|format| format.name()).collect::<Vec<_>>().join(", ");

@@ -25,6 +25,7 @@ impl Submission {
             && (masks > 0 || !counts)
             && (0.0..=1.0).contains(&study.annotations_outside)
             && study.annotations.iter().all(sound)
+            && study.annotation_rules.mpp.is_none_or(|mpp| mpp.get() > 0.0)
     }
 
     pub(super) fn check(&self, registry: &Registry) -> Result<(), InvalidSubmission> {

@@ -10,6 +10,11 @@ use std::process::Command;
 
 const CHECK: &str = include_str!("check.py");
 
+const CHECK_SPATIALDATA: &str = include_str!("spatialdata.py");
+
+/// Interpreter with the package spatialdata, which needs 2 GB and so is not among those of `scripts/install-python`.
+const SPATIALDATA_PYTHON: &str = "PLEACH_SPATIALDATA_PYTHON";
+
 /// Width and height of the slide, pixels: more than two chunks across, and a reduced level.
 const SIZE_PX: [u32; 2] = [2_500, 1_300];
 
@@ -98,6 +103,38 @@ fn other_programs_read_the_objects_of_a_slide() {
     let text = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
     assert_eq!(text.trim(), "equal");
+}
+
+#[test]
+#[expect(clippy::print_stdout, reason = "a test that does not run prints it")]
+fn spatialdata_reads_the_objects_of_a_slide() {
+    let Some(python) = std::env::var_os(SPATIALDATA_PYTHON) else {
+        println!("SKIPPED spatialdata_reads_the_objects_of_a_slide: {SPATIALDATA_PYTHON} is not set");
+        return;
+    };
+    let labels = slide();
+    // With the label image of another format, whose arrays are copied, and without.
+    for formats in [&[ExportFormat::Spatialdata, ExportFormat::OmeZarr][..], &[ExportFormat::Spatialdata]] {
+        let folder = tempfile::tempdir().unwrap();
+        let objects = export(folder.path(), &labels, formats);
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), formats.len());
+        let bytes: Vec<u8> = labels.iter().flat_map(|label| label.to_le_bytes()).collect();
+        fs::write(folder.path().join("expected"), bytes).unwrap();
+        let output = Command::new(&python)
+            .args([
+                "-c",
+                CHECK_SPATIALDATA,
+                &SIZE_PX[0].to_string(),
+                &SIZE_PX[1].to_string(),
+                &objects.to_string(),
+            ])
+            .current_dir(folder.path())
+            .output()
+            .unwrap();
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
+        assert_eq!(text.trim(), "equal");
+    }
 }
 
 #[test]

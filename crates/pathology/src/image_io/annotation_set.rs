@@ -15,6 +15,12 @@ use std::path::Path;
 /// Maximum coordinate: beyond any slide, and far below the range where 64-bit numbers lose fractions of a pixel.
 pub const MAX_POSITION_PX: f64 = 1e7;
 
+/// Minimum number of objects whose unit is judged by their size.
+const MIN_JUDGED: usize = 10;
+
+/// 10 µm²: a disk of 3.6 µm, smaller than the nucleus of a lymphocyte (20 µm² and more).
+const MIN_NUCLEUS_UM2: f64 = 10.0;
+
 /// Separates the names of a derived class, such as `Tumor: Positive`.
 pub(super) const DERIVED: &str = ": ";
 
@@ -39,6 +45,28 @@ impl AnnotationSet {
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.objects.bytes() + self.regions.bytes()
+    }
+
+    /// Returns whether positions look like micrometers although they should be pixels of `microns_a_px` micrometers: all objects are
+    /// within the sides of the slide in micrometers, and most have an area too small for a nucleus, unless it is in µm².
+    #[must_use]
+    pub fn looks_like_micrometers(&self, sides_px: [u32; 2], microns_a_px: f64) -> bool {
+        let objects = &self.objects;
+        if objects.len() < MIN_JUDGED || microns_a_px >= 1.0 {
+            return false;
+        }
+        let sides = sides_px.map(|side| f64::from(side) * microns_a_px);
+        let is_within = |object: usize| {
+            let high = objects.bounds(object).map(|[_, high]| high);
+            high.is_some_and(|[x, y]| x <= sides[0] && y <= sides[1])
+        };
+        let area = |object: usize| objects.rings(object).next().map_or(0.0, |shell| signed_area(shell).abs());
+        let mut areas: Vec<f64> = (0..objects.len()).map(area).collect();
+        let middle = areas.len() / 2;
+        let (_, median, _) = areas.select_nth_unstable_by(middle, f64::total_cmp);
+        *median * microns_a_px * microns_a_px < MIN_NUCLEUS_UM2
+            && *median >= MIN_NUCLEUS_UM2
+            && (0..objects.len()).all(is_within)
     }
 
     /// Returns the objects of a window as a label map.

@@ -23,7 +23,7 @@ pub fn check_reference(
     rules: &AnnotationRules,
 ) -> Result<Option<(AnnotationSet, Annotations)>, ImageFileError> {
     if is_annotations(path) {
-        let view = View::whole(size.width_px, size.height_px);
+        let view = View::of_tile(size.width_px, size.height_px, rules);
         let set = read_annotations(path, rules, MAX_GEOJSON_BYTES)?;
         let drawn = set.labels(path, &view)?;
         let found = check_annotations(path, &set, &view, Some(&drawn))?;
@@ -74,7 +74,7 @@ pub fn read_reference(
         (false, ElementType::Labels) => read_labels(path),
         (false, _) => read_mask(path),
         (true, _) => {
-            let view = View::whole(size.width_px, size.height_px);
+            let view = View::of_tile(size.width_px, size.height_px, rules);
             let set = read_annotations(path, rules, MAX_GEOJSON_BYTES)?;
             objects_of_view(path, &set, &view, wanted)
         }

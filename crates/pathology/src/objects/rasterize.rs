@@ -6,6 +6,7 @@
 
 use super::Polygon;
 use pleach_regions::{LabelMap, PixelRectangle, ShapeError};
+use pleach_workflow::AnnotationRules;
 use std::ops::{ControlFlow, Range};
 
 /// A window of an image on which polygons are drawn.
@@ -23,6 +24,13 @@ impl View {
     pub fn whole(width_px: u32, height_px: u32) -> Self {
         let window = PixelRectangle { x_px: 0, y_px: 0, width_px, height_px };
         Self { positions_a_px: 1.0, window }
+    }
+
+    /// Returns the view of a whole tile, in the unit of its annotations. A tile states no size of its pixels.
+    #[must_use]
+    pub fn of_tile(width_px: u32, height_px: u32, rules: &AnnotationRules) -> Self {
+        let positions_a_px = rules.positions_a_px(None).unwrap_or(1.0);
+        Self { positions_a_px, ..Self::whole(width_px, height_px) }
     }
 
     /// Returns the window's first and last position on each axis.

@@ -129,7 +129,7 @@ fn inspect_tile(
             set = Some(of);
         }
     }
-    let set = set.as_ref().map(|set| (set, View::whole(width_px, height_px)));
+    let set = set.as_ref().map(|set| (set, View::of_tile(width_px, height_px, &study.annotation_rules)));
     Ok((u64::from(width_px) * u64::from(height_px), Counted::new(study, whole, set)))
 }
 
@@ -193,7 +193,8 @@ fn annotations_of_slides<'a>(
         };
         let set = references::annotations(mask, file_digest::digest(mask), &study.annotation_rules);
         let set = set.map_err(|error| unreadable(mask, error))?;
-        let view = references::view_of_slide(&tile.path, part).map_err(ReferenceError::from)?;
+        references::check_unit(mask, &set, &tile.path, &study.annotation_rules)?;
+        let view = references::view_of_slide(&tile.path, part, &study.annotation_rules)?;
         let found = image_io::check_annotations(mask, &set, &view, None)?;
         tally.add(&set);
         let of_slide =

@@ -7,6 +7,7 @@ use super::StudyError;
 use super::slides::number;
 use super::wording::{NUMBER, SECTION, TEXTS};
 use crate::toml_fields::Section;
+use crate::value::Real;
 use serde::{Deserialize, Serialize};
 use toml::Value;
 
@@ -22,23 +23,56 @@ pub(crate) const RULES: &str = "annotations";
 /// outside.
 const DEFAULT_SHARE: f64 = 0.05;
 
-/// Selection of annotations by class, from `[input.annotations]`.
+/// Maximum micrometers per pixel: far beyond any overview of a slide.
+const MAX_MPP: f64 = 1_000.0;
+
+/// Selection of annotations by class, and the unit of their positions, from `[input.annotations]`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct AnnotationRules {
     /// Classes of the annotations that are the reference's objects. Empty for all classes.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    // No field is left out: workers receive the rules in a format of positions.
+    #[serde(default)]
     pub classes: Vec<String>,
     /// Classes or names of the annotations that are regions of interest. Pixels and objects outside all of them do not
     /// count. Empty if everything counts.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default)]
     pub regions: Vec<String>,
+    /// Unit of positions. `None` if the study does not state it: pixels, unless they look like micrometers.
+    #[serde(default)]
+    pub unit: Option<AnnotationUnit>,
+    /// Micrometers per pixel of the images, in place of those that slides state. Only for micrometers.
+    #[serde(default)]
+    pub mpp: Option<Real>,
+}
+
+/// Unit of the positions in files of annotations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum AnnotationUnit {
+    /// Pixels of the tile, or of the slide at full resolution.
+    Px,
+    /// Micrometers.
+    Um,
 }
 
 impl AnnotationRules {
-    /// Returns whether all annotations are objects, and everything counts.
+    /// Returns whether all annotations are objects, everything counts, and positions are pixels.
     #[must_use]
     pub fn is_default(&self) -> bool {
-        self.classes.is_empty() && self.regions.is_empty()
+        self.classes.is_empty() && self.regions.is_empty() && !self.is_in_microns()
+    }
+
+    /// Returns whether positions are micrometers.
+    #[must_use]
+    pub fn is_in_microns(&self) -> bool {
+        self.unit == Some(AnnotationUnit::Um)
+    }
+
+    /// Returns the length of a pixel of the image in the unit of positions: 1, or its micrometers. `stated` are those that the image
+    /// states. `None` if neither the image nor the study states them.
+    #[must_use]
+    pub fn positions_a_px(&self, stated: Option<f64>) -> Option<f64> {
+        if self.is_in_microns() { self.mpp.map(Real::get).or(stated) } else { Some(1.0) }
     }
 }
 
@@ -117,10 +151,29 @@ pub(super) fn share(input: &Section<'_>) -> Result<f64, StudyError> {
     input.not_allowed(KEY, &number(given), "0 to 1, a share of the annotations of a file")
 }
 
+/// Reads the unit of positions, and the size of a pixel for micrometers.
+fn unit(section: &Section<'_>) -> Result<(Option<AnnotationUnit>, Option<Real>), StudyError> {
+    const UNITS: &str = "\"px\" (pixels) or \"um\" (micrometers)";
+    let unit = match section.text("unit", UNITS)? {
+        None => None,
+        Some("px") => Some(AnnotationUnit::Px),
+        Some("um") => Some(AnnotationUnit::Um),
+        Some(other) => return section.not_allowed("unit", &format!("\"{other}\""), UNITS),
+    };
+    let Some(given) = section.number("mpp", NUMBER)? else { return Ok((unit, None)) };
+    if unit != Some(AnnotationUnit::Um) {
+        return section.not_allowed("mpp", &number(given), "none without unit = \"um\"");
+    }
+    match Real::try_from(given) {
+        Ok(mpp) if given > 0.0 && given <= MAX_MPP => Ok((unit, Some(mpp))),
+        _ => section.not_allowed("mpp", &number(given), "micrometers per pixel, above 0 and up to 1000"),
+    }
+}
+
 /// Reads the selection of annotations.
 pub(super) fn rules(input: &Section<'_>) -> Result<AnnotationRules, StudyError> {
     let Some(section) = input.section(RULES, SECTION)? else { return Ok(AnnotationRules::default()) };
-    section.allow(&["classes", "regions"])?;
+    section.allow(&["classes", "regions", "unit", "mpp"])?;
     let read = |key: &str| -> Result<Vec<String>, StudyError> {
         let Some(names) = section.list(key, TEXTS, Value::as_str)? else { return Ok(Vec::new()) };
         if names.is_empty() {
@@ -135,7 +188,8 @@ pub(super) fn rules(input: &Section<'_>) -> Result<AnnotationRules, StudyError> 
         names.dedup();
         Ok(names)
     };
-    let rules = AnnotationRules { classes: read("classes")?, regions: read("regions")? };
+    let (unit, mpp) = unit(&section)?;
+    let rules = AnnotationRules { classes: read("classes")?, regions: read("regions")?, unit, mpp };
     match rules.regions.iter().find(|name| rules.classes.contains(name)) {
         Some(name) => {
             section.not_allowed("regions", &format!("\"{name}\""), "names that are not among classes")

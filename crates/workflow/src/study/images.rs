@@ -33,9 +33,14 @@ pub(super) fn images(input: &Section<'_>) -> Result<Images, StudyError> {
     let named = slides.as_ref().map_or(&tiles, |slides| &slides.files);
     let reference = inputs::reference(input, named, slides.is_some(), &annotation_rules)?;
     let annotations_outside = annotations::share(input)?;
-    if !annotation_rules.is_default() && reference == ReferenceSource::Defaults {
+    let is_given = annotation_rules != AnnotationRules::default();
+    if is_given && reference == ReferenceSource::Defaults {
         let allowed = "none with reference = \"defaults\"; a folder with X.geojson for each tile or slide X has annotations";
         return input.not_allowed(RULES, "a section", allowed);
+    }
+    if slides.is_none() && annotation_rules.positions_a_px(None).is_none() {
+        let allowed = "\"um\" with mpp, the micrometers per pixel, which tiles do not state";
+        return input.not_allowed("annotations.unit", "\"um\"", allowed);
     }
     Ok(Images { slides, volumes, tiles, reference, annotations_outside, annotation_rules })
 }

@@ -126,6 +126,17 @@ fn invalid_selections_of_annotations_are_refused() {
         "classes = [\"A\"]\nregions = [\"A\"]",
         ": input.annotations.regions: \"A\" is not allowed; allowed: names that are not among classes",
     );
+    let units = "allowed: \"px\" (pixels) or \"um\" (micrometers)";
+    with("unit = \"mm\"", &format!(": input.annotations.unit: \"mm\" is not allowed; {units}"));
+    with(
+        "unit = \"um\"",
+        ": input.annotations.unit: \"um\" is not allowed; allowed: \"um\" with mpp, the micrometers per pixel, which tiles do not state",
+    );
+    with("mpp = 0.25", ": input.annotations.mpp: 0.25 is not allowed; allowed: none without unit = \"um\"");
+    with(
+        "unit = \"um\"\nmpp = 0",
+        ": input.annotations.mpp: 0 is not allowed; allowed: micrometers per pixel, above 0 and up to 1000",
+    );
     // The operations of these tests have no variants.
     with(
         "regions = [\"ROI\"]",
