@@ -1,7 +1,5 @@
 //! Workers query regions that others hold.
 
-#![expect(clippy::unwrap_used, reason = "part of a test function")]
-
 #[expect(dead_code, reason = "other tests need more of it")]
 #[path = "support/cluster.rs"]
 mod cluster;

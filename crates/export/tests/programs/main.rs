@@ -106,7 +106,6 @@ fn other_programs_read_the_objects_of_a_slide() {
 }
 
 #[test]
-#[expect(clippy::print_stdout, reason = "a test that does not run prints it")]
 fn spatialdata_reads_the_objects_of_a_slide() {
     let Some(python) = std::env::var_os(SPATIALDATA_PYTHON) else {
         println!("SKIPPED spatialdata_reads_the_objects_of_a_slide: {SPATIALDATA_PYTHON} is not set");

@@ -138,7 +138,7 @@ fn measure_block(sums: [&Block; 4], differences: [&Block; 5], directions: &mut B
 /// answers for integers: the product is a multiple of 2^15 for dx = 0 only, and then a pixel with dy = 0 as well is no edge.
 fn direction(dx: i16, dy: i16) -> i16 {
     let (x, y) = (dx.abs(), dy.abs());
-    let flat = ((2 * x) as u16 as u32 * TANGENT >> 16) as i16;
+    let flat = (((2 * x) as u16 as u32 * TANGENT) >> 16) as i16;
     let diagonal = if (dx ^ dy) < 0 { RISING } else { FALLING };
     let steep = if y > 2 * x + flat { VERTICAL } else { diagonal };
     if y <= flat { HORIZONTAL } else { steep }

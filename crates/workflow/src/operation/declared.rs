@@ -4,6 +4,8 @@ use super::{Argument, Operation, OperationError, Port};
 use crate::value::Value;
 use pleach_regions::DataRegion;
 
+type Run = fn(&[&DataRegion], &[Value]) -> Result<Vec<DataRegion>, OperationError>;
+
 /// An operation that consists of a declaration and functions. Inputs and arguments are checked before `run`, which can rely on the
 /// declared number of inputs, and on accepted arguments of the declared number.
 #[derive(Clone, Copy, Debug)]
@@ -23,7 +25,7 @@ pub struct DeclaredOperation {
     /// Returns the estimated bytes of outputs and scratch for an image of so many pixels.
     pub memory_bytes: fn(u64) -> u64,
     /// Runs the operation.
-    pub run: fn(&[&DataRegion], &[Value]) -> Result<Vec<DataRegion>, OperationError>,
+    pub run: Run,
 }
 
 impl Operation for DeclaredOperation {

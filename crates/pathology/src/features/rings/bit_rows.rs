@@ -59,7 +59,7 @@ impl BitRows {
 
     /// Marks the pixels from column `x` in the last word of each row, if it has that column.
     pub(super) fn mark_from(&mut self, x: usize) {
-        if x % WORD_PX > 0 {
+        if !x.is_multiple_of(WORD_PX) {
             let last = self.length;
             let rows = self.words.chunks_exact_mut(last.max(1));
             rows.filter_map(|row| row.last_mut()).for_each(|word| *word |= u64::MAX << (x % WORD_PX));
