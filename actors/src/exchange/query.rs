@@ -16,7 +16,7 @@ use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-/// Message to storage: queries a region here, or the peers if it is not here. `None` if none of them holds the region.
+/// Message to storage: queries a region here, or the peers if it is not here. `None` if no node holds the region.
 #[derive(Debug, actix::Message)]
 #[rtype(result = "Option<RegionAnswer>")]
 pub struct QueryRegion {

@@ -1,6 +1,6 @@
 //! Metadata of a `SpatialData` store (format 0.2, Zarr v3): `labels/nuclei` and `shapes/nuclei`.
 //!
-//! The coordinate system `global` has slide pixels, and `micrometers` is there for calibrated images. Labels are a copy of the label
+//! The coordinate system `global` has slide pixels, and calibrated images also have `micrometers`. Labels are a copy of the label
 //! image, outlines a `GeoParquet` file. The store has no image and no table.
 
 use super::ome::LABELS;

@@ -10,10 +10,10 @@ use std::time::{SystemTime, UNIX_EPOCH};
 /// Name of the variable.
 pub(super) const VARIABLE: &str = "PLEACH_PROCESS_GROUP";
 
-/// Maximum walks through all processes. A process that starts another one while it is killed needs a second walk.
+/// Maximum walks through all processes. A process that starts a second one while it is killed needs a second walk.
 pub(super) const WALKS: u32 = 8;
 
-/// Value of the variable. Its length is fixed, so no mark is a part of another one.
+/// Value of the variable. Its length is fixed, so no mark is a part of another.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Mark(String);
 
