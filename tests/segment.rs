@@ -199,3 +199,42 @@ fn a_value_given_again_replaces_the_first() {
     assert_eq!(nonzero(&["minSizeSeg=2000", "minSizeSeg=21"]), all);
     assert_eq!(nonzero(&["minSizeSeg=21", "minSizeSeg=2000"]), 0);
 }
+
+/// Runs the tool as its document says, with an input that is not the default.
+#[test]
+fn a_tool_for_cwl_segments_as_the_command_does() {
+    let folder = tempfile::tempdir().expect("a folder");
+    pleach(folder.path(), &["tissue", "--out", ".", "--size", "128", "--count", "1"]).done();
+    let tool = pleach(folder.path(), &["workflow", "show", "nuclei", "--cwl"]).done();
+    let tool: Value = serde_json::from_str(&tool).expect("JSON");
+    assert_eq!((&tool["cwlVersion"], &tool["inputs"]["set_G1"]["default"]), (&"v1.2".into(), &80.into()));
+    let mut values = vec![("tile.path".to_owned(), "tissue_01.png".to_owned())];
+    for (name, input) in tool["inputs"].as_object().expect("inputs") {
+        values.push((format!("['{name}']"), input["default"].to_string()));
+    }
+    values.push(("['set_G1']".to_owned(), "60".to_owned()));
+    let mut args = vec!["segment".to_owned()];
+    for argument in tool["arguments"].as_array().expect("arguments") {
+        args.extend(argument["prefix"].as_str().map(str::to_owned));
+        let value = argument["valueFrom"].as_str().expect("a value");
+        // The last value of a name counts.
+        let given = |value: String, (name, given): &(String, String)| {
+            value.replace(&format!("$(inputs.{name})"), given).replace(&format!("$(inputs{name})"), given)
+        };
+        args.push(values.iter().rev().fold(value.to_owned(), given));
+    }
+    assert_eq!(args.iter().filter(|arg| *arg == "--set").count(), PARAMETERS.len(), "{args:?}");
+    pleach(folder.path(), &args.iter().map(String::as_str).collect::<Vec<_>>()).done();
+    let command = ["segment", "tissue_01.png", "--out", "expected.png", "--set", "G1=60"];
+    pleach(folder.path(), &command).done();
+    pleach(folder.path(), &["segment", "tissue_01.png", "--out", "default.png"]).done();
+    let read = |name: &str| std::fs::read(folder.path().join(name)).expect("a mask");
+    assert_eq!(read("mask.png"), read("expected.png"));
+    assert_ne!(read("mask.png"), read("default.png"));
+
+    let spots = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/spots/workflow.json");
+    let spots = spots.to_str().expect("UTF-8");
+    let refused = pleach(folder.path(), &["workflow", "show", spots, "--cwl"]);
+    assert_eq!((refused.code, refused.stdout.as_str()), (2, ""), "{refused:?}");
+    assert!(refused.stderr.contains("no stage has an output of type mask"), "{refused:?}");
+}

@@ -96,7 +96,10 @@ pub(crate) const EXAMPLES: [(&str, &[Example]); 46] = [
     ("workflow check", &[("pleach workflow check mine.json", "Check a workflow and its references.")]),
     (
         "workflow show",
-        &[("pleach workflow show nuclei", "List tasks and parameters of the built-in workflow.")],
+        &[
+            ("pleach workflow show nuclei", "List tasks and parameters of the built-in workflow."),
+            ("pleach workflow show nuclei --cwl > nuclei.cwl", "Write one run of it as a tool for CWL."),
+        ],
     ),
     (
         "workflow new",

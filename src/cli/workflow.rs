@@ -25,6 +25,9 @@ pub(crate) enum WorkflowCommand {
         /// Print one JSON document on stdout, and nothing else
         #[arg(long)]
         json: bool,
+        /// Print one run of the workflow as a tool of the Common Workflow Language (CWL 1.2, JSON)
+        #[arg(long, conflicts_with = "json")]
+        cwl: bool,
     },
     /// Write the folder of a new workflow: JSON of built-in operations, or a pipeline in Python
     New {

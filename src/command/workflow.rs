@@ -1,6 +1,8 @@
 //! `pleach workflow check|show`: checks and shows descriptors. [`import`] converts files of other programs, [`new`] and
-//! [`stub`] begin workflows and operations, [`init`] a study, and [`instrument`] proposes the cuts of a script.
+//! [`stub`] begin workflows and operations, [`init`] a study, [`instrument`] proposes the cuts of a script, and [`cwl`] writes a tool
+//! for other workflow systems.
 
+mod cwl;
 mod import;
 pub(super) mod init;
 pub(super) mod instrument;
@@ -48,8 +50,11 @@ pub(super) fn execute(command: &WorkflowCommand, registry: &Registry) -> Command
             ));
             twice.as_deref().map_or(Ok(()), |tile| twice::check(&workflow, tile, registry))
         }
-        WorkflowCommand::Show { file, json, .. } => {
+        WorkflowCommand::Show { file, json, cwl, .. } => {
             let workflow = load(file, registry).map_err(CommandError::input)?;
+            if *cwl {
+                return print_json(&cwl::tool(file, &workflow)?);
+            }
             if *json {
                 return print_json(&workflow);
             }

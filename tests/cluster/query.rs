@@ -4,7 +4,7 @@ use crate::cluster::{self, Cluster};
 use crate::pleach::{Answer, pleach};
 use crate::sharing::metrics;
 use crate::study::Study;
-use crate::units::moved_bytes;
+use crate::units::{self, moved_bytes};
 use serde_json::Value;
 use std::fs;
 
@@ -136,4 +136,51 @@ fn is_missing(answer: &Answer, tile: &str) {
     assert_eq!((answer.code, &read(answer)["missing"][0]), (3, &Value::from(tile)), "{answer:?}");
     assert!(answer.stderr.contains("regions of 1 of 1 tiles are on no worker"), "{answer:?}");
     assert!(answer.stderr.contains(tile), "{answer:?}");
+}
+
+/// Evaluation with the most spots, and their number.
+fn most_spots(responses: &str) -> (String, u64) {
+    let row = |row: &str| {
+        let cells: Vec<&str> = row.split(',').collect();
+        (cells[0].to_owned(), cells[2].parse::<f64>().expect("a number") as u64)
+    };
+    responses.lines().skip(1).map(row).max_by_key(|(_, spots)| *spots).expect("an evaluation")
+}
+
+/// Places of objects in pixels and in micrometers, and their distances in nanometers.
+fn places(found: &Value) -> Vec<(Vec<f64>, Vec<f64>, u64)> {
+    let place = |object: &Value| {
+        let nanometers = (object["distance_um"].as_f64().expect("a number") * 1e3).round() as u64;
+        (numbers(&object["centroid"]), numbers(&object["centroid_um"]), nanometers)
+    };
+    let mut places: Vec<_> = found["objects"].as_array().expect("a list").iter().map(place).collect();
+    places.sort_by(|a, b| a.partial_cmp(b).expect("finite"));
+    places
+}
+
+#[test]
+fn objects_of_a_slide_are_in_its_coordinates() {
+    let study = units::study();
+    let cluster = Cluster::of(&study, 2);
+    let retain = ("seed = 7", "seed = 7\nretain = [\"spots.spots\"]");
+    // In tiles of 64 px, whose spots are in regions of their own, and as a whole.
+    let [(tiles, spots), (whole, _)] = [64, 512].map(|tile| {
+        units::edit(&study, tile, &[retain, ("trajectories = 4", "trajectories = 1")]);
+        let id = cluster.submit(&[]);
+        let (evaluation, spots) = most_spots(&cluster.completed(&id));
+        let stage = ["query", &id, "--stage", "spots", "--output", "spots", "--evaluation", &evaluation];
+        let near = ["--nearest", "20,30", "--um", "--count", "2000", "--json"];
+        let found = read(&cluster.ask(&[&stage[..], &near].concat()));
+        assert_eq!(found["total"], spots, "the spots of the study's own response");
+        // The workers hold the regions until then.
+        cluster.ask(&["forget", &id]).done();
+        cluster.nothing_is_left();
+        (found, spots)
+    });
+    assert!(spots > 3, "{tiles}");
+    assert_eq!((&tiles["regions"], &whole["regions"]), (&Value::from(6), &Value::from(1)));
+    assert_eq!(places(&tiles), places(&whole));
+    // 0.5 µm per pixel.
+    let (centroid, um, _) = &places(&whole)[0];
+    assert_eq!([centroid[0] / 2.0, centroid[1] / 2.0], um[..]);
 }

@@ -17,7 +17,7 @@ const SIZE_PX: [usize; 2] = [150, 110];
 const TILES: usize = 6;
 
 /// A slide with the descriptors of the example.
-fn study() -> Study {
+pub(crate) fn study() -> Study {
     let study = Study::of_tissue(192);
     let tissue = image::open(study.path("tiles/tissue_01.png")).expect("a tile").into_rgb8();
     let pixel = |n: usize| tissue.get_pixel((n % SIZE_PX[0]) as u32, (n / SIZE_PX[0]) as u32).0;
@@ -35,7 +35,7 @@ fn example(name: &str) -> String {
 }
 
 /// Writes the study file of the example, with tiles of `tile` pixels.
-fn edit(study: &Study, tile: usize, edits: &[(&str, &str)]) {
+pub(crate) fn edit(study: &Study, tile: usize, edits: &[(&str, &str)]) {
     let text = example("study.toml").replace("tile = 512", &format!("tile = {tile}"));
     let edited = edits.iter().fold(text, |text, (old, new)| {
         assert_eq!(text.matches(old).count(), 1, "{old}");
