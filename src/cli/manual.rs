@@ -162,7 +162,7 @@ pub(crate) const EXAMPLES: [(&str, &[Example]); 46] = [
                 "Continue an interrupted segmentation with a parameter set of yours.",
             ),
             (
-                "pleach apply study.toml slides --as geojson --out cohort --manager https://HOST:7118 --cache /shared/cache",
+                "pleach apply study.toml slides --as geojson --out cohort --manager https://HOST:7118 --certs certs/me --cache /shared/cache",
                 "Segment on the workers of a cluster that have this task cache.",
             ),
         ],

@@ -30,7 +30,11 @@ fn invalid_study_fields_are_refused() {
         "study.seed: the text \"500\" has the wrong type; allowed: a whole number",
     );
     edited("seed = 500", "seed = -1", "study.seed: -1 is not allowed; allowed: 0 or more");
-    edited("seed = 500", "sead = 500", "study.sead: unknown; known are name, workflow, seed, durability");
+    edited(
+        "seed = 500",
+        "sead = 500",
+        "study.sead: unknown; known are name, workflow, seed, durability, retain",
+    );
     let durable = "study.durability: \"disk\" is not allowed; allowed: \"none\", \"outputs\", \"all\"";
     edited("seed = 500", "durability = \"disk\"", durable);
     edited("name = \"nuclei-moat\"\n", "", "study.name: missing; a text is needed");

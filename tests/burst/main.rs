@@ -203,7 +203,9 @@ fn measured_costs_of_a_run_replace_declared_costs() {
         if reuse != "tree" {
             // One slot executes the distinct tasks one after the other, in the run and in the simulation.
             assert_eq!(alone["executed_tasks"], run["tasks_executed"], "{reuse}");
-            assert!((number(alone, "bound_seconds") / base - 1.0).abs() < 0.01, "{reuse}: {alone}");
+            // Short tasks leave the slot idle between messages.
+            let bound = number(alone, "bound_seconds");
+            assert!(bound <= base && bound > 0.9 * base, "{reuse}: {alone}");
         }
         // A replan may share slightly more or less.
         assert!((base / took - 1.0).abs() < 0.1, "{reuse}: {base} {took}");
