@@ -171,10 +171,10 @@ pub(crate) struct QueryArgs {
     #[arg(value_name = "STUDY")]
     pub(crate) study: PathBuf,
     /// Stage that gives the objects
-    #[arg(long, value_name = "STAGE")]
+    #[arg(long, value_name = "S")]
     pub(crate) stage: String,
     /// Its output: a mask, labels, points, polygons or objects
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "O")]
     pub(crate) output: String,
     /// The evaluation: its number in samples.csv; 0 is that of the default values
     #[arg(long, value_name = "N")]
