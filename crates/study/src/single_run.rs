@@ -356,7 +356,8 @@ mod tests {
         let (workflow, registry) = nuclei();
         let values: Vec<Value> = workflow.parameters.iter().map(|p| p.default).collect();
         let replay = of_defaults(&workflow, &registry, &values);
-        let [t3, t4] = [2, 3].map(|task| TaskOutput { stage: 1, task, output: 0 });
+        // The candidates, which the next task reads.
+        let [t3, t4] = [(2, 1), (3, 0)].map(|(task, output)| TaskOutput { stage: 1, task, output });
         let all = replay.run(&[t3, t4], |_, _| {}).unwrap();
         let known = |place: TaskOutput| (place == t3).then(|| DataRegion::clone(&all[0]));
         let mut run = Vec::new();

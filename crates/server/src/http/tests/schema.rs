@@ -41,6 +41,14 @@ pub(super) fn check(document: &Value, schema: &Value, value: &Value, at: &str) -
                 };
                 fits(value.as_str().is_none_or(is_hex), "not of the pattern")?;
             }
+            "minItems" => {
+                let least = rule.as_u64().unwrap() as usize;
+                fits(value.as_array().is_none_or(|items| items.len() >= least), "too few")?;
+            }
+            "maxItems" => {
+                let most = rule.as_u64().unwrap() as usize;
+                fits(value.as_array().is_none_or(|items| items.len() <= most), "too many")?;
+            }
             "items" => {
                 for (index, item) in value.as_array().into_iter().flatten().enumerate() {
                     check(document, rule, item, &format!("{at}[{index}]"))?;
