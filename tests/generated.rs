@@ -230,6 +230,9 @@ fn every_command_has_a_manual_page() {
         }
         let speaks = [
             "explain",
+            "query",
+            "segment",
+            "simulate",
             "submit",
             "status",
             "watch",

@@ -274,7 +274,7 @@ fn invalid_problems_are_refused() {
     );
     study(
         "[study]\nsed = 4\n[parameters.a]\nrange = [0, 1]\n",
-        "study.sed: unknown; known are name, workflow, seed, durability, retain\n",
+        "study.sed: unknown; known are name, workflow, seed, durability\n",
     );
     study(
         "[input]\n[parameters.a]\nrange = [0, 1]\n",
