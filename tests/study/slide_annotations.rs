@@ -226,7 +226,7 @@ fn wrong_annotations_are_refused() {
     refused(
         "[input.annotations]\nclass = [\"Tumor\"]\n",
         "",
-        "study.toml: input.annotations.class: unknown; known are classes, regions",
+        "study.toml: input.annotations.class: unknown; known are classes, regions, unit, mpp",
     );
     refused(
         "",
