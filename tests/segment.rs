@@ -200,7 +200,7 @@ fn a_value_given_again_replaces_the_first() {
     assert_eq!(nonzero(&["minSizeSeg=21", "minSizeSeg=2000"]), 0);
 }
 
-/// Runs the tool as its document says, with an input that is not the default.
+/// Runs the command line of the tool, with one input other than the default.
 #[test]
 fn a_tool_for_cwl_segments_as_the_command_does() {
     let folder = tempfile::tempdir().expect("a folder");

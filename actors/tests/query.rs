@@ -38,7 +38,7 @@ fn holder_of_a_region_answers_a_query_and_keeps_the_region() {
         let (near, far) = (Worker::new(&cluster, "w1", None), Worker::new(&cluster, "w2", None));
         let far = far.holds(key(1), &region);
         let (near_storage, far_storage) = (storage(&near), storage(&far));
-        // A worker that nobody listens for is asked, too.
+        // The first address has no worker.
         let peers = vec![ANYWHERE, far.address()];
         let ask = |storage: &Addr<StorageActor>, key, peers: &[SocketAddr]| {
             soon(storage.send(QueryRegion { key, query: query.clone(), peers: peers.to_vec() }))

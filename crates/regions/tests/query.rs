@@ -96,8 +96,6 @@ fn query(axes: usize) -> impl Strategy<Value = SpatialQuery> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
-
     #[test]
     fn points_are_those_of_a_scan((points, query) in (1..4_usize).prop_flat_map(|axes| (points(axes), query(axes)))) {
         let axes = points.first().map_or(query_axes(&query), Vec::len);

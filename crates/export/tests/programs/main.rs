@@ -93,11 +93,16 @@ fn other_programs_read_the_objects_of_a_slide() {
     let formats: Vec<ExportFormat> = ExportFormat::ALL.to_vec();
     let objects = export(folder.path(), &labels, &formats);
     assert_eq!(objects, u64::from(*labels.iter().max().unwrap()));
+    reads_equal(Path::new(&python), CHECK, folder.path(), &labels, objects);
+}
+
+/// Runs a script in Python that compares the exported files of a folder with the labels.
+fn reads_equal(python: &Path, script: &str, folder: &Path, labels: &[u32], objects: u64) {
     let bytes: Vec<u8> = labels.iter().flat_map(|label| label.to_le_bytes()).collect();
-    fs::write(folder.path().join("expected"), bytes).unwrap();
+    fs::write(folder.join("expected"), bytes).unwrap();
     let output = Command::new(python)
-        .args(["-c", CHECK, &SIZE_PX[0].to_string(), &SIZE_PX[1].to_string(), &objects.to_string()])
-        .current_dir(folder.path())
+        .args(["-c", script, &SIZE_PX[0].to_string(), &SIZE_PX[1].to_string(), &objects.to_string()])
+        .current_dir(folder)
         .output()
         .unwrap();
     let text = String::from_utf8_lossy(&output.stdout);
@@ -117,22 +122,7 @@ fn spatialdata_reads_the_objects_of_a_slide() {
         let folder = tempfile::tempdir().unwrap();
         let objects = export(folder.path(), &labels, formats);
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), formats.len());
-        let bytes: Vec<u8> = labels.iter().flat_map(|label| label.to_le_bytes()).collect();
-        fs::write(folder.path().join("expected"), bytes).unwrap();
-        let output = Command::new(&python)
-            .args([
-                "-c",
-                CHECK_SPATIALDATA,
-                &SIZE_PX[0].to_string(),
-                &SIZE_PX[1].to_string(),
-                &objects.to_string(),
-            ])
-            .current_dir(folder.path())
-            .output()
-            .unwrap();
-        let text = String::from_utf8_lossy(&output.stdout);
-        assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
-        assert_eq!(text.trim(), "equal");
+        reads_equal(Path::new(&python), CHECK_SPATIALDATA, folder.path(), &labels, objects);
     }
 }
 

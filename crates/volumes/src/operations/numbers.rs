@@ -4,6 +4,8 @@ use super::{bytes, fail, seconds, small};
 use pleach_regions::{DataRegion, DenseArray, ElementType, Sample};
 use pleach_workflow::{Accepts, Argument, DeclaredOperation, OperationError, Port, Value};
 
+type Run = fn(&[&DataRegion], &[Value]) -> Result<Vec<DataRegion>, OperationError>;
+
 const REALS: &[Port] = &[Port { name: "reals", element: ElementType::ArrayF32 }];
 
 /// Index of the channel.
@@ -30,40 +32,39 @@ pub(super) const OF_IMAGE: DeclaredOperation = DeclaredOperation {
 };
 
 /// One channel of an array of 8 bits. Bounds: own.
-pub(super) const OF_U8: DeclaredOperation = DeclaredOperation {
-    name: "volume.reals-of-u8",
-    version: 1,
-    arguments: CHANNEL,
-    inputs: &[Port { name: "volume", element: ElementType::ArrayU8 }],
-    outputs: REALS,
-    cost_seconds: |pixels| seconds(2.0, pixels),
-    memory_bytes: |pixels| bytes(4, pixels),
-    run: |inputs, arguments| channel::<u8>(inputs[0].array(ElementType::ArrayU8)?, arguments),
-};
+pub(super) const OF_U8: DeclaredOperation = of_array(
+    "volume.reals-of-u8",
+    &[Port { name: "volume", element: ElementType::ArrayU8 }],
+    |inputs, arguments| channel::<u8>(inputs[0].array(ElementType::ArrayU8)?, arguments),
+);
 
 /// One channel of an array of 16 bits. Bounds: own.
-pub(super) const OF_U16: DeclaredOperation = DeclaredOperation {
-    name: "volume.reals-of-u16",
-    version: 1,
-    arguments: CHANNEL,
-    inputs: &[Port { name: "volume", element: ElementType::ArrayU16 }],
-    outputs: REALS,
-    cost_seconds: |pixels| seconds(2.0, pixels),
-    memory_bytes: |pixels| bytes(4, pixels),
-    run: |inputs, arguments| channel::<u16>(inputs[0].array(ElementType::ArrayU16)?, arguments),
-};
+pub(super) const OF_U16: DeclaredOperation = of_array(
+    "volume.reals-of-u16",
+    &[Port { name: "volume", element: ElementType::ArrayU16 }],
+    |inputs, arguments| channel::<u16>(inputs[0].array(ElementType::ArrayU16)?, arguments),
+);
 
 /// One channel of an array of 32-bit reals. Bounds: own.
-pub(super) const OF_F32: DeclaredOperation = DeclaredOperation {
-    name: "volume.reals-of-f32",
-    version: 1,
-    arguments: CHANNEL,
-    inputs: &[Port { name: "volume", element: ElementType::ArrayF32 }],
-    outputs: REALS,
-    cost_seconds: |pixels| seconds(2.0, pixels),
-    memory_bytes: |pixels| bytes(4, pixels),
-    run: |inputs, arguments| channel::<f32>(inputs[0].array(ElementType::ArrayF32)?, arguments),
-};
+pub(super) const OF_F32: DeclaredOperation = of_array(
+    "volume.reals-of-f32",
+    &[Port { name: "volume", element: ElementType::ArrayF32 }],
+    |inputs, arguments| channel::<f32>(inputs[0].array(ElementType::ArrayF32)?, arguments),
+);
+
+/// Declares the operation on an array of one element type.
+const fn of_array(name: &'static str, inputs: &'static [Port], run: Run) -> DeclaredOperation {
+    DeclaredOperation {
+        name,
+        version: 1,
+        arguments: CHANNEL,
+        inputs,
+        outputs: REALS,
+        cost_seconds: |pixels| seconds(2.0, pixels),
+        memory_bytes: |pixels| bytes(4, pixels),
+        run,
+    }
+}
 
 fn channel<T: Sample + Into<f32>>(
     array: &DenseArray,

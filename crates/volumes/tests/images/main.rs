@@ -1,4 +1,4 @@
-//! Images of more dimensions, written by independent plain code and by programs in Python, against what is read of them.
+//! Readers of images of more dimensions: equal numbers for images that independent plain code and Python programs write.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
