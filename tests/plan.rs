@@ -171,7 +171,7 @@ fn bandwidth_decides_between_transfers_and_repeated_tasks() {
 #[test]
 fn published_study_in_trtma_buckets_is_near_published() {
     let test = "published_study_in_trtma_buckets_is_near_published";
-    // From `reuse.md`: MaxBuckets, the most expensive bucket, and reuse by task counts (`crates/reuse/tests/oracle.rs` has
+    // From `reuse.md`: MaxBuckets, the most expensive bucket, and reuse by task counts (`crates/reuse/tests/laws/oracle.rs` has
     // the exact numbers). Costs are seconds here and differ between tasks, so both results are only near those numbers.
     let rows = [
         ("24", 94.0, 32.1),

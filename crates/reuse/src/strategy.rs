@@ -1,7 +1,7 @@
 //! Task-level merging: groups the instances of a [`MergeProblem`] into [`Buckets`]. One file per strategy, all
 //! pure.
 //!
-//! `strategy/README.md` lists the guarantees of every strategy, and `tests/laws.rs` checks them. A strategy only
+//! `strategy/README.md` lists the guarantees of every strategy, and `tests/laws/plans.rs` checks them. A strategy only
 //! groups instances. Other modules compute savings and durations, and the scheduler places the buckets.
 
 mod naive;

@@ -1,9 +1,6 @@
 //! A manager, and workers that the tests play: what it sends, and in which order.
 
-#[expect(dead_code, reason = "other tests run its operation")]
-#[path = "support/toy.rs"]
-mod toy;
-
+use crate::toy::plan;
 use actix::prelude::*;
 use parking_lot::Mutex;
 use pleach_actors::manager::{
@@ -26,7 +23,6 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
-use toy::plan;
 
 /// Time limit for tests that would otherwise hang, 60 s: far beyond the duration of any of them.
 const DEADLINE: Duration = Duration::from_secs(60);

@@ -1,13 +1,9 @@
 //! Selection of the tasks that get a key, and of the outputs that get a digest.
 
-#[path = "support/shapes.rs"]
-#[expect(dead_code, reason = "support for several tests")]
-mod shapes;
-
+use crate::shapes::{stage, task};
 use pleach_dispatch::plan::ReuseScope;
 use pleach_dispatch::stage::{DeclaredCosts, KeyPolicy};
 use pleach_workflow::{Stage, TaskInput};
-use shapes::{stage, task};
 
 /// A gray image of this size has 1.5 MB, whose digest takes 1 ms, and 1.02 ms with the key.
 const PIXELS: u64 = 1_500_000;

@@ -1,11 +1,7 @@
 //! Split of a bucket for an idle worker that repeats shared tasks, compared with all other splits.
 
-#[path = "support/buckets.rs"]
-mod buckets;
-#[path = "support/shapes.rs"]
-mod shapes;
-
-use buckets::{Case, bucket, cases, instance};
+use crate::buckets::{Case, bucket, cases, instance};
+use crate::shapes::{stage, task};
 use pleach_dispatch::InstanceId;
 use pleach_dispatch::memory_model::TaskMemory;
 use pleach_dispatch::message::{BucketWork, InstanceWork};
@@ -13,7 +9,6 @@ use pleach_dispatch::plan::ReuseScope;
 use pleach_dispatch::stage::{BucketExecution, Effect};
 use pleach_workflow::{Stage, TaskInput, Value};
 use proptest::prelude::*;
-use shapes::{stage, task};
 use std::collections::BTreeSet;
 
 /// Returns a stage of two tasks in a row, with one parameter each.

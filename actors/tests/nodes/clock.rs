@@ -4,20 +4,11 @@
 //! Only the clock passed to the nodes jumps, not the machine's. Processes always use the machine's clock: an option for a
 //! different clock would make expired certificates valid.
 
-#[expect(dead_code, reason = "other tests need more of it")]
-#[path = "support/cluster.rs"]
-mod cluster;
-#[path = "support/outcome.rs"]
-mod outcome;
-#[path = "support/toy.rs"]
-mod toy;
-#[expect(dead_code, reason = "other tests fetch")]
-#[path = "support/worker.rs"]
-mod worker;
-
+use crate::cluster::{Cluster, HOUR, patient, soon, until};
+use crate::outcome::{Sets, check};
+use crate::toy::{Input, input_key, plan, registry};
+use crate::worker;
 use actix::prelude::*;
-use cluster::{Cluster, HOUR, patient, soon, until};
-use outcome::{Sets, check};
 use pleach_actors::exchange::Exchange;
 use pleach_actors::input_files::InputFileStore;
 use pleach_actors::manager::{
@@ -43,7 +34,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::sync::mpsc::{Receiver, UnboundedReceiver, unbounded_channel};
 use tokio::sync::{oneshot, watch};
-use toy::{Input, input_key, plan, registry};
 
 const DAY: u64 = 24 * HOUR;
 

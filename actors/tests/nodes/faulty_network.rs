@@ -2,28 +2,13 @@
 //! has announced. The other workers refuse both and compute the tasks themselves, so no result differs. Nor does it if the
 //! link to a sound worker is slow.
 
-#[expect(dead_code, reason = "other tests need more of it")]
-#[path = "support/cluster.rs"]
-mod cluster;
-#[path = "support/costly.rs"]
-mod costly;
-#[path = "support/faulty.rs"]
-mod faulty;
-#[path = "support/outcome.rs"]
-mod outcome;
-#[expect(dead_code, reason = "other tests look at its memory")]
-#[path = "support/sharing_worker.rs"]
-mod sharing_worker;
-#[path = "support/toy.rs"]
-mod toy;
-#[expect(dead_code, reason = "other tests fetch")]
-#[path = "support/worker.rs"]
-mod worker;
-
+use crate::cluster::{Cluster, patient, soon};
+use crate::faulty::{Conduct, Faulty, record};
+use crate::outcome::{Sets, check};
+use crate::sharing_worker::Worker;
+use crate::toy::{input_key, number, plan};
+use crate::worker;
 use actix::prelude::*;
-use cluster::{Cluster, patient, soon};
-use faulty::{Conduct, Faulty, record};
-use outcome::{Sets, check};
 use pleach_actors::directory::DirectoryMetrics;
 use pleach_actors::exchange::Exchange;
 use pleach_actors::manager::{
@@ -42,14 +27,12 @@ use pleach_dispatch::stage::task_key::{TaskInputId, key};
 use pleach_dispatch::study::{Study, StudyOutcome};
 use pleach_regions::{DataRegion, TaskKey, provenance_id};
 use pleach_workflow::Value;
-use sharing_worker::Worker;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio::sync::mpsc::Receiver;
 use tokio::sync::oneshot;
-use toy::{input_key, number, plan};
 
 /// Two sound workers, a faulty one, and their manager.
 struct Group<'a> {

@@ -1,15 +1,7 @@
 //! Manager, worker and stages together, within a memory budget: it is never exceeded, and every study ends.
 
-#[path = "support/node.rs"]
-mod node;
-#[path = "support/shapes.rs"]
-mod shapes;
-#[path = "support/solo.rs"]
-mod solo;
-#[path = "support/studies.rs"]
-mod studies;
-
-use node::{Node, Setup};
+use crate::node::{Node, Setup};
+use crate::studies::{Study, studies};
 use pleach_dispatch::InstanceId;
 use pleach_dispatch::dry_run::rehearse;
 use pleach_dispatch::memory_model::TaskMemory;
@@ -17,7 +9,6 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 use std::num::NonZeroU32;
-use studies::{Study, studies};
 
 /// Returns the study with the minimum memory of a dry run on estimates, which are `believed` quarters of the
 /// true sizes.

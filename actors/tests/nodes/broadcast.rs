@@ -1,16 +1,9 @@
 //! Many workers request one region of one holder at once: those that have received it send it on.
 
-#[expect(dead_code, reason = "other tests need more of it")]
-#[path = "support/cluster.rs"]
-mod cluster;
-#[expect(dead_code, reason = "other tests need more of it")]
-#[path = "support/worker.rs"]
-mod worker;
-
-use cluster::{Cluster, patient, soon, until};
+use crate::cluster::{Cluster, patient, soon, until};
+use crate::worker::Worker;
 use pleach_regions::{DataRegion, Raster, RegionKey};
 use std::sync::Arc;
-use worker::Worker;
 
 fn key(n: u8) -> RegionKey {
     RegionKey([n; 16])

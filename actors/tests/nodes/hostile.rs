@@ -1,12 +1,8 @@
 //! Unauthorized and hostile peers: each gets the reason for its refusal, the operator gets it once, and other peers are
 //! served meanwhile.
 
-#[path = "support/cluster.rs"]
-mod cluster;
-#[path = "support/stranger.rs"]
-mod stranger;
-
-use cluster::{Cluster, HOUR, patient, soon, until};
+use crate::cluster::{Cluster, HOUR, patient, soon, until};
+use crate::stranger::{close_reason, connect, ends, first_packet, stranger};
 use pleach_actors::transport::certs::Credentials;
 use pleach_actors::transport::clock::Clock;
 use pleach_actors::transport::hello::{self, Hello, Version};
@@ -26,7 +22,6 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
-use stranger::{close_reason, connect, ends, first_packet, stranger};
 use tokio::sync::mpsc::Receiver;
 use tokio::task::JoinHandle;
 

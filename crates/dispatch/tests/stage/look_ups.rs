@@ -1,12 +1,8 @@
 //! Buckets whose tasks are looked up: random buckets, answers, losses of fetched outputs and withdrawals. Every instance ends
 //! once, every held output is dropped, and the bucket ends.
 
-#[path = "support/buckets.rs"]
-mod buckets;
-#[path = "support/shapes.rs"]
-mod shapes;
-
-use buckets::{Case, bucket, cases, instance};
+use crate::buckets::{Case, bucket, cases, instance};
+use crate::shapes;
 use pleach_dispatch::InstanceId;
 use pleach_dispatch::memory_model::TaskMemory;
 use pleach_dispatch::message::TaskFailure;

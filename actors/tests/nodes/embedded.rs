@@ -1,8 +1,6 @@
 //! Complete runs through the real actors: results, failures, slots, bytes.
 
-#[path = "support/toy.rs"]
-mod toy;
-
+use crate::toy::{FAILS, Input, LIES, PANICS, Watch, expected, input_key, plan, registry};
 use parking_lot::Mutex;
 use pleach_actors::embedded::{EmbeddedStudy, PlanOutcome, run};
 use pleach_actors::manager::{Progress, StudyEvent};
@@ -19,7 +17,6 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::sync::oneshot;
-use toy::{FAILS, Input, LIES, PANICS, Watch, expected, input_key, plan, registry};
 
 struct Ran {
     finished: PlanOutcome,

@@ -1,16 +1,10 @@
 //! Authorized nodes: frames, data regions, complete studies, and the ends of connections.
 
-#[path = "support/cluster.rs"]
-mod cluster;
-#[path = "support/outcome.rs"]
-mod outcome;
-#[path = "support/toy.rs"]
-mod toy;
-
+use crate::cluster::{Cluster, HOUR, patient, soon, until};
+use crate::outcome::{Sets, check};
+use crate::toy::{Input, input_key, plan, registry};
 use actix::prelude::*;
 use bytes::Bytes;
-use cluster::{Cluster, HOUR, patient, soon, until};
-use outcome::{Sets, check};
 use pleach_actors::manager::{Connect, ManagerActor, PendingWorker};
 use pleach_actors::storage::{Source, StorageActor};
 use pleach_actors::task::unmetered;
@@ -39,7 +33,6 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 use tokio::sync::oneshot;
-use toy::{Input, input_key, plan, registry};
 
 /// Connects a worker and a manager. Returns both ends.
 async fn two(cluster: &Cluster) -> (Peer, Peer, Server) {

@@ -1,14 +1,11 @@
 //! Minimum memory of a study, computed by hand.
 
-#[path = "support/shapes.rs"]
-mod shapes;
-
+use crate::shapes::{key, stage, task};
 use pleach_dispatch::InstanceId;
 use pleach_dispatch::dry_run::{DryRun, rehearse};
 use pleach_dispatch::memory_model::{MinimumMemory, OutputConsumption, TaskMemory};
 use pleach_dispatch::plan::{BucketPlan, ExecutionPlan, InstancePlan, OutputPlan};
 use pleach_workflow::{TaskInput, Value};
-use shapes::{key, stage, task};
 
 /// An instance: its stage, its parameter, the keys that it reads, and its parents.
 type Raw<'a> = (usize, i64, &'a [u32], &'a [u32]);

@@ -1,21 +1,16 @@
 //! Workers query regions that others hold.
 
-#[expect(dead_code, reason = "other tests need more of it")]
-#[path = "support/cluster.rs"]
-mod cluster;
-#[expect(dead_code, reason = "other tests need more of it")]
-#[path = "support/worker.rs"]
-mod worker;
-
+use crate::cluster::{ANYWHERE, Cluster, patient, soon};
+use crate::worker::Worker;
 use actix::prelude::*;
-use cluster::{ANYWHERE, Cluster, patient, soon};
 use pleach_actors::exchange::QueryRegion;
 use pleach_actors::storage::StorageActor;
+use pleach_actors::transport::settings::Settings;
 use pleach_regions::{DataRegion, Points, QueryError, RegionKey, Selection, SpatialIndex, SpatialQuery};
 use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use worker::Worker;
+use std::time::Duration;
 
 fn key(n: u8) -> RegionKey {
     RegionKey([n; 16])
@@ -23,7 +18,8 @@ fn key(n: u8) -> RegionKey {
 
 #[test]
 fn holder_of_a_region_answers_a_query_and_keeps_the_region() {
-    let cluster = Cluster::new(patient());
+    // The address without a worker is given up after this time.
+    let cluster = Cluster::new(Settings { idle: Duration::from_secs(4), ..patient() });
     let points = (0..2_000_u32).map(|n| f64::from(n.wrapping_mul(0x9e37_79b9) >> 20)).collect();
     let region = Arc::new(DataRegion::Points(Points::new(2, points).unwrap()));
     let selection = Selection::Nearest { at: vec![100.0, 200.0] };

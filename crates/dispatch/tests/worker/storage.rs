@@ -1,14 +1,10 @@
 //! Eviction under memory pressure, against a selection by repeated minimum.
 
-#[path = "support/shapes.rs"]
-#[expect(dead_code, reason = "support for several tests")]
-mod shapes;
-
+use crate::shapes::key;
 use pleach_dispatch::storage::{Eviction, IdleRegion, select_evictions, select_replicas};
 use pleach_regions::{RamRegion, RegionKey};
 use proptest::collection::vec;
 use proptest::prelude::*;
-use shapes::key;
 
 /// A region: its bytes, insertion, last request, and whether it can be read again.
 type Case = (u64, u64, Option<u64>, bool);

@@ -1,11 +1,7 @@
 //! Consecutive plans on one engine: retained and dropped results.
 
-#[path = "support/costly.rs"]
-mod costly;
-#[path = "support/toy.rs"]
-mod toy;
-
-use costly::Costly;
+use crate::costly::Costly;
+use crate::toy::{Input, Watch, expected, input_key, plan, registry};
 use parking_lot::Mutex;
 use pleach_actors::embedded::{EmbeddedEngine, EngineConfig, PlanOutcome, PlanRun};
 use pleach_actors::storage::Source;
@@ -22,7 +18,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
-use toy::{Input, Watch, expected, input_key, plan, registry};
 
 const SETS: [(usize, [i64; 5]); 3] = [(0, [1, 2, 3, 4, 5]), (0, [1, 2, 4, 4, 5]), (1, [1, 2, 3, 4, 5])];
 

@@ -1,23 +1,10 @@
 //! A worker whose manager is ahead of it: it releases a region before the worker has stored it, or ends a study before it
 //! has acknowledged the reports.
 
-#[expect(dead_code, reason = "other tests need more of it")]
-#[path = "support/cluster.rs"]
-mod cluster;
-#[path = "support/costly.rs"]
-mod costly;
-#[expect(dead_code, reason = "other tests look at the directory")]
-#[path = "support/sharing_worker.rs"]
-mod sharing_worker;
-#[expect(dead_code, reason = "other tests need more of it")]
-#[path = "support/toy.rs"]
-mod toy;
-#[expect(dead_code, reason = "other tests fetch")]
-#[path = "support/worker.rs"]
-mod worker;
-
+use crate::cluster::{Cluster, patient, soon};
+use crate::sharing_worker::Worker;
+use crate::toy;
 use actix::prelude::*;
-use cluster::{Cluster, patient, soon};
 use pleach_actors::transport::in_memory::{MemoryEnd, pair};
 use pleach_actors::transport::{Link, codec};
 use pleach_actors::worker::LinkUp;
@@ -27,7 +14,6 @@ use pleach_dispatch::plan::{OutputPlan, ReuseScope};
 use pleach_dispatch::{BucketId, InstanceId, LeaseId, PlanId};
 use pleach_regions::RegionKey;
 use pleach_workflow::{Durability, InputOrigin, Value};
-use sharing_worker::Worker;
 use std::sync::atomic::Ordering;
 
 const STUDY: PlanId = PlanId::first_round(1);

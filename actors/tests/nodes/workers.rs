@@ -1,12 +1,8 @@
 //! Several workers on one manager, and links that break: no instance is lost or counted twice.
 
-#[path = "support/outcome.rs"]
-mod outcome;
-#[path = "support/toy.rs"]
-mod toy;
-
+use crate::outcome::{Sets, check};
+use crate::toy::{Input, input_key, plan, registry};
 use actix::prelude::*;
-use outcome::{Sets, check};
 use parking_lot::Mutex;
 use pleach_actors::manager::{Connect, ManagerActor, PendingWorker};
 use pleach_actors::storage::{Source, StorageActor};
@@ -29,7 +25,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tokio::sync::oneshot;
-use toy::{Input, input_key, plan, registry};
 
 /// Time limit for tests that would otherwise hang, 60 s: far beyond the duration of any of them.
 const DEADLINE: Duration = Duration::from_secs(60);

@@ -3,15 +3,10 @@
 
 #![expect(clippy::unwrap_used, reason = "what is not a test function here is part of one")]
 
-#[path = "support/application.rs"]
-mod application;
-#[path = "../../../tests/support/data.rs"]
-mod data;
-
 use std::num::NonZeroUsize;
 
-use application::{TASKS, task_graph};
-use data::data;
+use crate::application::{TASKS, task_graph};
+use crate::data::data;
 use pleach_reuse::{
     Dataflow, Interner, LeftoverRule, MergeProblem, ReuseSummary, ReuseTree, Strategy, TaskCosts,
     TrtmaOptions, best_order, trtma,

@@ -1,13 +1,8 @@
 //! Memory forecast of a bucket, against an execution on sizes, and the sibling order with the smallest peak.
 
-#[path = "support/buckets.rs"]
-mod buckets;
-#[path = "support/failures.rs"]
-mod failures;
-#[path = "support/shapes.rs"]
-mod shapes;
-
-use buckets::{Case, bucket, cases, instance};
+use crate::buckets::{Case, bucket, cases, instance};
+use crate::failures;
+use crate::shapes;
 use pleach_dispatch::InstanceId;
 use pleach_dispatch::memory_model::{BucketDemand, MemoryForecast, OutputConsumption, TaskMemory};
 use pleach_dispatch::message::{BucketWork, InstanceWork};

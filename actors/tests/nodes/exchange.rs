@@ -1,18 +1,9 @@
 //! Workers exchange data regions over the network and through shared memory, with correct and with faulty holders.
 
-#[expect(dead_code, reason = "other tests need more of it")]
-#[path = "support/cluster.rs"]
-mod cluster;
-#[path = "support/holder.rs"]
-mod holder;
-#[expect(dead_code, reason = "other tests need more of it")]
-#[path = "support/stranger.rs"]
-mod stranger;
-#[path = "support/worker.rs"]
-mod worker;
-
-use cluster::{ANYWHERE, Cluster, patient, soon, until};
-use holder::{Holder, HolderMessage};
+use crate::cluster::{ANYWHERE, Cluster, patient, soon, until};
+use crate::holder::{Holder, HolderMessage};
+use crate::stranger;
+use crate::worker::Worker;
 use pleach_actors::exchange::{HolderError, SendFileError, file_key, send_file};
 use pleach_actors::transport::hello::Hello;
 use pleach_actors::transport::identity::Role;
@@ -23,7 +14,6 @@ use pleach_regions::{DataRegion, Digest, LabelMap, Raster, RegionKey, Table};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
-use worker::Worker;
 
 fn key(n: u8) -> RegionKey {
     RegionKey([n; 16])

@@ -1,15 +1,9 @@
 //! Execution of a bucket: every task runs once, depth-first, and no output is held longer than it is read.
 
-#[path = "support/buckets.rs"]
-mod buckets;
-#[path = "support/failures.rs"]
-mod failures;
-#[path = "support/shapes.rs"]
-mod shapes;
-#[path = "support/shell.rs"]
-mod shell;
-
-use buckets::{Case, bucket, cases, instance};
+use crate::buckets::{Case, bucket, cases, instance};
+use crate::failures;
+use crate::shapes::{key, stage, task};
+use crate::shell::{Shell, alone};
 use pleach_dispatch::InstanceId;
 use pleach_dispatch::memory_model::TaskMemory;
 use pleach_dispatch::message::{BucketWork, InstanceWork};
@@ -18,8 +12,6 @@ use pleach_dispatch::stage::{BucketExecution, Effect, NodeId};
 use pleach_workflow::{Stage, Task, TaskInput, Value};
 use proptest::collection::vec;
 use proptest::prelude::*;
-use shapes::{key, stage, task};
-use shell::{Shell, alone};
 use std::collections::{BTreeMap, HashSet};
 
 /// Returns a stage of three tasks in a row, with one parameter each. The last task also reads the second output
