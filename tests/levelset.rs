@@ -116,26 +116,64 @@ fn every_strategy_writes_equal_responses_and_dummy_runs_no_task() {
     assert_eq!(column("mu_star")[place].parse::<f64>().expect("a number"), 0.0, "{indices}");
 }
 
-/// Parts of 96 px of two annotated tiles instead of the generated ones.
-fn annotated(test: &str, method: &str) -> Option<Study> {
+/// Parts of annotated tiles instead of the generated ones: squares from this column and row, with this side.
+fn annotated(test: &str, method: &str, tiles: &[&str], [x, y, side]: [u32; 3]) -> Option<Study> {
     let folder = data(test)?.join("annotated/gbm40");
     let study = levelset(method);
     fs::remove_dir_all(study.path("tiles")).expect("removed");
     fs::create_dir(study.path("tiles")).expect("a folder");
-    for tile in ["gbm40_03", "gbm40_08"] {
-        for name in [format!("{tile}.png"), format!("{tile}_labels.png")] {
+    for tile in tiles {
+        for name in [format!("gbm40_{tile}.png"), format!("gbm40_{tile}_labels.png")] {
             let image = image::open(folder.join(&name)).expect("an image");
-            image.crop_imm(200, 150, 96, 96).save(study.path("tiles").join(&name)).expect("written");
+            image.crop_imm(x, y, side, side).save(study.path("tiles").join(&name)).expect("written");
         }
     }
     Some(study)
+}
+
+/// Parts of 96 px of two annotated tiles.
+const SMALL: (&[&str], [u32; 3]) = (&["03", "08"], [200, 150, 96]);
+
+fn is_long() -> bool {
+    std::env::var_os("PLEACH_LONG_TESTS").is_some()
+}
+
+/// Alone, `otsuRatio` moves the prototype's Dice of whole tiles from 0.879 to 0.488, and `sizeThld` by 0.005 within its range. In
+/// sets that differ in all parameters and on parts of tiles it may move more: a tenth of the former is allowed.
+const MAX_SIZE_EFFECT: f64 = (0.879 - 0.488) / 10.0;
+
+/// Four parts of 256 px and more trajectories with `PLEACH_LONG_TESTS`, else the order of the parameters only.
+#[test]
+fn otsu_ratio_ranks_first_and_min_size_is_near_dummy() {
+    let test = "otsu_ratio_ranks_first_and_min_size_is_near_dummy";
+    let ((tiles, part), trajectories) =
+        if is_long() { ((&["03", "04", "08", "14"][..], [128, 128, 256]), 8) } else { (SMALL, 2) };
+    let method = format!("kind = \"moat\"\ntrajectories = {trajectories}\nlevels = 4");
+    let Some(study) = annotated(test, &method, tiles, part) else { return };
+    run(&study, "moat", &[]);
+    let indices = text(&study.path("moat/indices.csv"));
+    let column = columns(&indices);
+    let effects = column("mu_star").into_iter().map(|effect| effect.parse::<f64>().expect("a number"));
+    let effects: Vec<(String, f64)> = column("parameter").into_iter().zip(effects).collect();
+    println!("{effects:?}");
+    let effect = |name: &str| effects.iter().find(|(other, _)| other == name).expect("a row").1;
+    for (name, other) in effects.iter().filter(|(name, _)| name != "otsuRatio") {
+        assert!(effect("otsuRatio") > *other, "{name}: {effects:?}");
+    }
+    assert!(effect("otsuRatio") > MAX_SIZE_EFFECT && effect("curvatureWeight") > 0.0, "{effects:?}");
+    // No task reads `dummy`. The effect of `sizeThld` is small and not 0.
+    assert_eq!(effect("dummy"), 0.0, "{effects:?}");
+    assert!(effect("sizeThld") > 0.0 && effect("sizeThld") < MAX_SIZE_EFFECT, "{effects:?}");
 }
 
 /// All strategies with `PLEACH_LONG_TESTS`, else the one that shares most.
 #[test]
 fn reuse_on_annotated_tissue_runs_fewer_tasks_with_equal_responses() {
     let test = "reuse_on_annotated_tissue_runs_fewer_tasks_with_equal_responses";
-    let Some(study) = annotated(test, "kind = \"moat\"\ntrajectories = 2\nlevels = 4") else { return };
+    let (tiles, part) = SMALL;
+    let Some(study) = annotated(test, "kind = \"moat\"\ntrajectories = 2\nlevels = 4", tiles, part) else {
+        return;
+    };
     let all = run(&study, "none", &["--strategy", "none"]);
     let expected = responses(&study, "none");
     assert!(columns(&expected)("dice").iter().collect::<HashSet<_>>().len() > 4, "{expected}");
@@ -154,10 +192,8 @@ fn reuse_on_annotated_tissue_runs_fewer_tasks_with_equal_responses() {
     // Normalization and l1 run once a tile, l2 to l4 for each set of the parameters up to them, l5, l6 and the comparison for each
     // set.
     let sets: u64 = [1, 3, 4, 6, 6, 6].into_iter().map(|first| distinct(&samples, first)).sum();
-    let strategies: &[&str] = match std::env::var_os("PLEACH_LONG_TESTS") {
-        Some(_) => &["naive", "sca", "rtma", "trtma", "ranges"],
-        None => &["ranges"],
-    };
+    let strategies: &[&str] =
+        if is_long() { &["naive", "sca", "rtma", "trtma", "ranges"] } else { &["ranges"] };
     for strategy in strategies {
         let [tree, dataflow, value] = ["tree", "dataflow", "value"].map(|reuse| executed(strategy, reuse));
         assert!(2 * (2 + sets) <= dataflow, "{strategy}: {dataflow}");

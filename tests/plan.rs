@@ -101,41 +101,17 @@ fn published_study_has_published_rtma_and_naive_reuse() {
 fn plan_document_has_the_documented_fields() {
     let study = Study::of_tissue(64);
     let plan = &plans(study.folder(), &["study.toml"])[0];
-    for name in [
-        "strategy",
-        "reuse",
-        "evaluations",
-        "runs",
-        "buckets",
-        "per_stage",
-        "reuse_fraction",
-        "cost_reuse_fraction",
-        "max_bucket_cost",
-        "min_bucket_cost",
-        "predicted_makespan_seconds",
-        "lower_bound_seconds",
-        "transfers",
-        "predicted_peak_bytes",
-        "planning_seconds",
-    ] {
+    let names = "strategy reuse evaluations runs buckets per_stage reuse_fraction cost_reuse_fraction max_bucket_cost \
+                 min_bucket_cost predicted_makespan_seconds lower_bound_seconds transfers predicted_peak_bytes planning_seconds";
+    for name in names.split(' ') {
         assert!(plan.get(name).is_some_and(|value| !value.is_null()), "{name} in {plan}");
     }
     let stages = plan["per_stage"].as_array().expect("a list");
     assert_eq!(stages.len(), 3);
     for stage in stages {
-        for name in [
-            "stage",
-            "instances_without_reuse",
-            "instances",
-            "tasks_after_stage_merging",
-            "tasks",
-            "reuse_fraction",
-            "cost_reuse_fraction",
-            "buckets",
-            "max_bucket_cost",
-            "min_bucket_cost",
-            "transferred",
-        ] {
+        let names = "stage instances_without_reuse instances tasks_after_stage_merging tasks reuse_fraction \
+                     cost_reuse_fraction buckets max_bucket_cost min_bucket_cost transferred";
+        for name in names.split(' ') {
             assert!(stage.get(name).is_some_and(|value| !value.is_null()), "{name} in {stage}");
         }
     }
@@ -279,6 +255,41 @@ fn granularity_proposes_groups_by_overhead() {
     let refused = pleach(study.folder(), &["plan", "study.toml", "--granularity", "--overhead", "some"]);
     assert_eq!(refused.code, 2);
     assert!(refused.stderr.contains("a number of microseconds from 0"), "{}", refused.stderr);
+}
+
+/// Stages are fused where their transfers take longer than repeated instances. The tiles are so large that a fast network has no
+/// reason.
+#[test]
+fn granularity_fuses_stages_where_transfers_take_longer() {
+    let study = Study::of_tissue(320);
+    let asked = |bandwidth: &str| -> Value {
+        let options = ["plan", "study.toml", "--json", "--granularity", "--bandwidth", bandwidth];
+        let printed = pleach(study.folder(), &options).done();
+        serde_json::from_str::<Value>(&printed).expect("one JSON document")["granularity"].take()
+    };
+    let (fast, slow) = (asked("10GB"), asked("1MB"));
+    let separate = serde_json::json!([["normalization"], ["segmentation"], ["comparison"]]);
+    assert_eq!(fast["workflow"]["groups"], separate);
+    assert_eq!(seconds(&fast["workflow"], "seconds"), seconds(&fast["workflow"], "separate_seconds"));
+    // The reference is a mask of the segmentation, so that stage is not fused with its reader.
+    let fused = serde_json::json!([["normalization", "segmentation"], ["comparison"]]);
+    assert_eq!(slow["workflow"]["groups"], fused);
+    // Each instance of the segmentation repeats the normalization, and receives no tile: 3 bytes a pixel, and 1 ms.
+    let step = |number: usize| {
+        let step = &slow["workflow"]["steps"][number];
+        (step["instances"].as_u64().expect("a number") as f64, seconds(step, "seconds"))
+    };
+    let ((tiles, normalization), (instances, _)) = (step(0), step(1));
+    let transfer = 1e-3 + f64::from(3 * 320 * 320) / 1e6;
+    let repeated = (instances - tiles) * normalization / tiles;
+    let saved = tiles * seconds(&slow, "stage_overhead_seconds") + instances * transfer - repeated;
+    let predicted = seconds(&slow["workflow"], "separate_seconds") - seconds(&slow["workflow"], "seconds");
+    assert!((predicted - saved).abs() < 1e-9 && saved > 0.0, "{predicted} {saved}");
+    // Tasks of an instance run on one worker: the network does not change their groups.
+    assert_eq!(fast["stages"], slow["stages"]);
+    let options = ["plan", "study.toml", "--granularity", "--bandwidth", "1MB"];
+    let text = pleach(study.folder(), &options).done();
+    assert!(text.contains("with normalization + segmentation as one"), "{text}");
 }
 
 #[test]

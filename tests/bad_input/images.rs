@@ -2,9 +2,10 @@
 
 use crate::images_made::{Case, Expected, cases};
 use crate::pleach::pleach;
-use crate::refused_with;
 use crate::study::Study;
-use std::fs;
+use crate::{refused, refused_with};
+use std::fs::{self, File};
+use tiff::encoder::{TiffEncoder, colortype};
 
 #[test]
 fn image_of_any_kind_gives_a_mask_or_one_line() {
@@ -42,5 +43,27 @@ fn study_with_one_bad_tile_reports_it_in_one_line() {
         assert!(answer.stderr.contains(&place), "{name}: {}\nbut wanted was:\n{place}", answer.stderr);
         let whole = study.path(&out).join("report.html").is_file();
         assert!(matches!((answer.code, whole), (2, false) | (3, true)), "{name}: {answer:?}");
+    }
+}
+
+#[test]
+fn float_tiles_and_references_are_refused() {
+    let study = Study::of_tissue(64);
+    let folders = ["floats", "truth"].map(|name| study.path(name));
+    for (folder, name) in folders.iter().zip(["a.tif", "tissue_01.png"]) {
+        fs::create_dir(folder).expect("a folder made");
+        // The content of the reference is TIFF too: names do not matter.
+        let file = File::create(folder.join(name)).expect("a file made");
+        let mut encoder = TiffEncoder::new(file).expect("a header written");
+        encoder.write_image::<colortype::Gray32Float>(64, 64, &[0.5; 64 * 64]).expect("pixels written");
+    }
+    let kind = "palette or other 32-bit pixels are not supported; gray and color of 8 or 16 bits per channel are allowed";
+    let tile = [("tiles/*.png", "floats/a.tif")];
+    let reference = [("tiles/*.png", "tiles/tissue_01.png"), ("\"defaults\"", "\"truth\"")];
+    for (edits, name) in [(&tile[..], "floats/a.tif"), (&reference[..], "truth/tissue_01.png")] {
+        study.edit(edits);
+        let expected = format!("{name}: {kind}");
+        refused(study.folder(), &["plan", "study.toml"], &expected);
+        refused(study.folder(), &["run", "study.toml", "--out", "out"], &expected);
     }
 }

@@ -1,6 +1,7 @@
 //! Invalid input: a command prints one line with the place and the allowed values, exits with its code, and leaves no
 //! partial files.
 
+mod annotations;
 mod arguments;
 #[path = "../support/data.rs"]
 mod data;
@@ -8,6 +9,7 @@ mod descriptors;
 mod images;
 #[path = "../support/images.rs"]
 mod images_made;
+mod imports;
 #[path = "../support/model.rs"]
 mod model;
 mod out;
@@ -26,6 +28,7 @@ mod table;
 #[path = "../support/tables.rs"]
 mod tables;
 mod tiles;
+mod volumes;
 
 use pleach::pleach;
 use std::collections::BTreeMap;

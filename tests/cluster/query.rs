@@ -5,8 +5,9 @@ use crate::pleach::{Answer, pleach};
 use crate::sharing::metrics;
 use crate::study::Study;
 use crate::units::{self, moved_bytes};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::fs;
+use std::path::Path;
 
 /// Bytes of the mask of a tile.
 const MASK_BYTES: u64 = 192 * 192;
@@ -43,10 +44,40 @@ fn objects(found: &Value) -> Vec<Object> {
     objects.iter().map(object).collect()
 }
 
-/// Queries the masks of an evaluation on a tile.
-fn query(cluster: &Cluster<'_>, id: &str, evaluation: &str, tile: &str, selection: &[&str]) -> Answer {
-    let stage = ["query", id, "--stage", "segmentation", "--output", "mask", "--evaluation", evaluation];
+/// Queries an output of the segmentation of an evaluation on a tile.
+fn query(
+    cluster: &Cluster<'_>,
+    id: &str,
+    [output, evaluation, tile]: [&str; 3],
+    selection: &[&str],
+) -> Answer {
+    let stage = ["query", id, "--stage", "segmentation", "--output", output, "--evaluation", evaluation];
     cluster.ask(&[&stage[..], &["--tile", tile, "--count", "2000", "--json"], selection].concat())
+}
+
+/// Writes the descriptors of the built-in workflow, whose segmentation also gives the outlines of its mask.
+fn write_workflow_with_outlines(study: &Study) {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("crates/pathology/descriptors/nuclei");
+    for entry in fs::read_dir(folder).expect("a folder") {
+        let path = entry.expect("an entry").path();
+        let name = path.file_name().and_then(|name| name.to_str()).expect("a name");
+        let text = fs::read_to_string(&path).expect("a descriptor");
+        let mut document: Value = serde_json::from_str(&text).expect("JSON");
+        if name == "segmentation.json" {
+            let mut add = |list: &str, entry: Value| {
+                document[list].as_array_mut().expect("a list").push(entry);
+            };
+            add(
+                "tasks",
+                json!({
+                    "task": "outlines", "description": "Outlines of the nuclei", "operation": "features.outlines",
+                    "version": 1, "reads": ["mask"], "writes": ["outlines"]
+                }),
+            );
+            add("outputs", json!({ "region": "outlines", "type": "polygons" }));
+        }
+        study.write(name, document.to_string());
+    }
 }
 
 fn read(answer: &Answer) -> Value {
@@ -60,8 +91,10 @@ fn numbers(list: &Value) -> Vec<f64> {
 #[test]
 fn queries_are_answered_by_the_workers_that_hold_the_regions() {
     let study = cluster::study(1, 192);
+    write_workflow_with_outlines(&study);
     study.edit(&[
-        ("seed = 500", "seed = 500\nretain = [\"segmentation.mask\"]"),
+        ("workflow = \"nuclei\"", "workflow = \"workflow.json\""),
+        ("seed = 500", "seed = 500\nretain = [\"segmentation.mask\", \"segmentation.outlines\"]"),
         ("trajectories = 2", "trajectories = 1"),
     ]);
     let run = ["run", "study.toml", "--out", "alone", "--quiet", "--reuse", "value", "--cache", "cache"];
@@ -82,15 +115,18 @@ fn queries_are_answered_by_the_workers_that_hold_the_regions() {
     for tile in tiles {
         let rows = exported(&study, tile);
         assert!(rows.len() > 4, "{rows:?}");
-        let all = read(&query(&cluster, &id, "0", tile, &["--box", "0,0,192,192"]));
+        let all = read(&query(&cluster, &id, ["mask", "0", tile], &["--box", "0,0,192,192"]));
         assert_eq!(sorted(objects(&all)), rows);
-        let some = read(&query(&cluster, &id, "0", tile, &["--box", "40,50,120,90"]));
+        let [some, outlines] = ["mask", "outlines"]
+            .map(|output| read(&query(&cluster, &id, [output, "0", tile], &["--box", "40,50,120,90"])));
         let [left, top, right, bottom] = [40, 50, 120, 90].map(|px| px * 1_000_000);
         let meets = |row: &&Object| row[2] <= right && row[4] >= left && row[3] <= bottom && row[5] >= top;
         let expected: Vec<Object> = rows.iter().filter(meets).copied().collect();
         assert!(!expected.is_empty() && expected.len() < rows.len(), "{expected:?}");
         assert_eq!(some["total"], expected.len());
         assert_eq!(sorted(objects(&some)), expected);
+        // Outlines enclose the pixels of their objects, so boxes and centroids are equal.
+        assert_eq!(sorted(objects(&outlines)), expected);
         let mut by_distance = rows.clone();
         by_distance.sort_by_key(|row| (row[0] - 80_000_000).pow(2) + (row[1] - 70_000_000).pow(2));
         let stage = ["query", &id, "--stage", "segmentation", "--output", "mask", "--evaluation", "0"];
@@ -112,11 +148,12 @@ fn queries_are_answered_by_the_workers_that_hold_the_regions() {
         [&alone[..], &["--evaluation", "0", "--tile", tiles[1], "--json", "--box", "0,0,192,192"]].concat();
     let answer = pleach(study.folder(), &alone);
     assert_eq!(sorted(objects(&read(&answer))), exported(&study, tiles[1]), "{answer:?}");
-    let refused = query(&cluster, &id, "99", tiles[0], &["--box", "0,0,9,9"]);
+    let refused = query(&cluster, &id, ["mask", "99", tiles[0]], &["--box", "0,0,9,9"]);
     assert_eq!(refused.code, 2, "{refused:?}");
     assert!(refused.stderr.contains("evaluation: 99; 0 to "), "{refused:?}");
     // Without one worker, each answer is the same or names the missing tile.
-    let ask = |cluster: &Cluster<'_>, tile| query(cluster, &id, "0", tile, &["--box", "0,0,192,192"]);
+    let ask =
+        |cluster: &Cluster<'_>, tile| query(cluster, &id, ["mask", "0", tile], &["--box", "0,0,192,192"]);
     cluster.kill_worker("w0");
     for tile in tiles {
         let answer = ask(&cluster, tile);

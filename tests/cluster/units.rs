@@ -16,6 +16,12 @@ const SIZE_PX: [usize; 2] = [150, 110];
 /// Tiles of 64 px.
 const TILES: usize = 6;
 
+/// Parameter sets of four smoothings.
+const SETS: &str = "radius,threshold\n1,200\n2,200\n3,200\n4,200\n";
+
+/// Bytes of gray and of four smoothings of a slide of 512 × 512 px, 4 bytes a pixel.
+const ARRAYS_BYTES: f64 = 512.0 * 512.0 * 4.0 * 5.0;
+
 /// A slide with the descriptors of the example.
 pub(crate) fn study() -> Study {
     let study = Study::of_tissue(192);
@@ -141,9 +147,44 @@ fn workers_read_regions_of_each_others_tiles() {
 
 /// Bytes of regions received from other workers.
 pub(crate) fn moved_bytes(metrics: &str) -> f64 {
-    let received =
-        metrics.lines().filter(|line| line.starts_with("pleach_transfer_bytes_total{direction=\"in\""));
-    received.filter_map(|line| line.rsplit_once(' ')?.1.parse::<f64>().ok()).sum()
+    sum(metrics, "pleach_transfer_bytes_total{direction=\"in\"")
+}
+
+/// Sum of the samples whose lines start with this text.
+fn sum(metrics: &str, start: &str) -> f64 {
+    let samples = metrics.lines().filter(|line| line.starts_with(start));
+    samples.filter_map(|line| line.rsplit_once(' ')?.1.parse::<f64>().ok()).sum()
+}
+
+/// A worker with 2 MB holds less than half of the arrays in memory, so neighbors read regions that are on its disk.
+#[test]
+fn halos_are_read_from_the_tiers_of_other_workers() {
+    let study = study();
+    let slide = ["tissue", "--slide", "512x512", "--lossless", "--out", "large.tif", "--seed", "3"];
+    pleach(study.folder(), &slide).done();
+    study.write("sets.csv", SETS);
+    let sets = ("kind = \"moat\"\ntrajectories = 4\nlevels = 4", "kind = \"table\"\nfile = \"sets.csv\"");
+    edit(&study, 128, &[("*.svs", "*.tif"), sets]);
+    let expected = expected(&study);
+    let mut cluster = Cluster::new(&study);
+    for name in ["w0", "w1"] {
+        cluster.start_worker(name, &["--metrics", "127.0.0.1:0", "--memory", "2MB"]);
+    }
+    let id = cluster.submit(&["--strategy", "stage"]);
+    assert_eq!(cluster.completed(&id), expected);
+    let metrics = ["w0", "w1"].map(|worker| metrics(&cluster, worker));
+    for of_worker in &metrics {
+        let (spilled, read) = (
+            sum(of_worker, "pleach_tier_spills_total{tier=\"ram\"}"),
+            sum(of_worker, "pleach_tier_hits_total{tier=\"ssd\"}"),
+        );
+        assert!(spilled > 0.0 && read > 0.0, "{spilled} regions spilled, {read} read from the disk");
+    }
+    // Each array moves once at most, and nine of ten do. Points and tables are small.
+    let moved: f64 = metrics.iter().map(|of_worker| moved_bytes(of_worker)).sum();
+    println!("{moved} bytes moved between two workers, {ARRAYS_BYTES} of arrays");
+    assert!(moved > 0.0 && moved < 1.5 * ARRAYS_BYTES, "{moved} of {ARRAYS_BYTES}");
+    cluster.nothing_is_left();
 }
 
 #[test]

@@ -1,13 +1,18 @@
 //! Images of more dimensions: spots in a z-stack over time, found across the borders of blocks and linked to the next time, in one
-//! process and on two workers that read the image where it is.
+//! process and on two workers. They read an OME-Zarr folder where it is, and an OME-TIFF also after its transfer.
 
 use crate::cluster::Cluster;
+use crate::place::Place;
 use crate::pleach::pleach;
 use crate::sharing::metrics;
+use crate::skipped;
 use crate::study::Study;
+use pleach_volumes::{BlockRange, VolumeFile};
 use serde_json::Value;
-use std::fs;
+use std::fs::{self, File};
 use std::path::Path;
+use tiff::encoder::{TiffEncoder, colortype};
+use tiff::tags::Tag;
 
 /// Times of the image, and its spots at each of them: one for each 24 × 24 × 8 px.
 const TIMES: u64 = 3;
@@ -121,7 +126,63 @@ fn spots_are_found_and_linked_on_two_workers() {
     let moved: f64 = ["w0", "w1"].iter().map(|worker| moved_bytes(&metrics(&cluster, worker))).sum();
     println!("{alone} tasks, {moved} bytes of regions moved between two workers");
     assert!(moved > 0.0, "halos are on another worker");
+    tiff_gives_the_same(&study, &mut cluster, &expected, alone);
     cluster.nothing_is_left();
+}
+
+/// Studies the same pixels as an OME-TIFF, in one process and on workers that do not see the file.
+fn tiff_gives_the_same(study: &Study, cluster: &mut Cluster<'_>, expected: &str, tasks: u64) {
+    write_tiff(study);
+    edit(study, "x = 40, y = 32, z = 8", &[("*.ome.zarr", "*.ome.tif")]);
+    assert_eq!(run(study, "tiff"), tasks);
+    assert_eq!(responses(study, "tiff"), expected);
+    let sent = |folder: &Path| fs::read_dir(folder).map_or(0, Iterator::count);
+    assert_eq!(sent(&cluster.state.join("inputs")), 0, "an OME-Zarr folder is not transferred");
+    let Some(id) = submit_from_elsewhere(study, cluster) else {
+        return skipped("spots_are_found_and_linked_on_two_workers", "the system does not let us mount");
+    };
+    assert_eq!(cluster.completed(&id), expected);
+    assert_eq!(executed(&cluster.path(&format!("out-{id}"))), tasks);
+    assert_eq!(sent(&cluster.state.join("inputs")), 1, "the client has sent the file to the manager");
+    let of_workers = ["w0", "w1"].map(|name| sent(&cluster.path(&format!("{name}-ssd/inputs"))));
+    assert!(of_workers.contains(&1) && of_workers.iter().all(|files| *files <= 1), "{of_workers:?}");
+}
+
+/// Writes the pixels of the OME-Zarr as an OME-TIFF with the same calibration.
+fn write_tiff(study: &Study) {
+    let path = study.path("s.ome.zarr/zarr.json");
+    let mut image = VolumeFile::open(&path).expect("an image");
+    let [x, y, z, t] = image.info().sides;
+    let xml = format!(
+        "<OME xmlns=\"http://www.openmicroscopy.org/Schemas/OME/2016-06\"><Image ID=\"Image:0\"><Pixels ID=\"Pixels:0\" \
+         Type=\"uint16\" DimensionOrder=\"XYZTC\" SizeX=\"{x}\" SizeY=\"{y}\" SizeZ=\"{z}\" SizeT=\"{t}\" SizeC=\"1\" \
+         PhysicalSizeX=\"0.5\" PhysicalSizeY=\"0.5\" PhysicalSizeZ=\"2\" TimeIncrement=\"30\"/></Image></OME>"
+    );
+    let file = File::create(study.path("s.ome.tif")).expect("a file");
+    let mut encoder = TiffEncoder::new(file).expect("a TIFF");
+    for plane in 0..z * t {
+        let range = BlockRange { start: [0, 0, plane % z, plane / z], length: [x, y, 1] };
+        let pixels = image.read(&path, &range, &[0]).expect("a plane");
+        let mut page = encoder.new_image::<colortype::Gray16>(x, y).expect("a plane");
+        if plane == 0 {
+            page.encoder().write_tag(Tag::ImageDescription, xml.as_str()).expect("a description");
+        }
+        page.write_data(pixels.samples::<u16>().expect("numbers of 16 bits")).expect("a plane");
+    }
+}
+
+/// Submits the study from a file system that only the client sees. Returns `None` if the system denies mounts.
+fn submit_from_elsewhere(study: &Study, cluster: &mut Cluster<'_>) -> Option<String> {
+    let folder = cluster.path("elsewhere");
+    fs::create_dir_all(&folder).expect("a folder");
+    // The marker shows that the mount succeeded.
+    let script = r#"mount -t tmpfs tmpfs "$0" && cp *.json *.csv *.toml *.tif "$0" && : >mounted && cd "$0" && exec "$@""#;
+    let folder = folder.display().to_string();
+    let way = ["unshare", "--mount", "--map-root-user", "sh", "-c", script, &folder];
+    cluster.places.insert("client".to_owned(), Place::by(way));
+    let answer = cluster.ask(&["submit", "study.toml", "--strategy", "stage"]);
+    cluster.places.remove("client");
+    study.path("mounted").exists().then(|| answer.done().trim().to_owned())
 }
 
 /// Bytes of regions received from other workers.

@@ -17,6 +17,7 @@ mod faults;
 mod instrument;
 mod mixed;
 mod networks;
+mod path;
 mod pipeline;
 mod schema;
 mod stub;

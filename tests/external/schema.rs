@@ -1,6 +1,8 @@
 //! The JSON Schema of study files, judged by the package `jsonschema`, against the parser.
 
+use crate::copy;
 use crate::pleach::pleach;
+use crate::results::text;
 use crate::study::{STUDY, Study};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -71,8 +73,11 @@ fn studies_of_the_repository_are_valid() {
     }
 }
 
-/// Edits of the usual study, and whether schema and parser accept them.
-const EDITS: [(&str, &str, bool); 22] = [
+/// A part of a study, its replacement, and whether schema and parser accept it.
+type Edit = (&'static str, &'static str, bool);
+
+/// Edits of the usual study.
+const TILE_EDITS: &[Edit] = &[
     ("seed = 500", "seed = 500\ndurability = \"outputs\"", true),
     ("seed = 500", "durability = \"some\"", false),
     ("seed = 500", "seed = -1", false),
@@ -115,22 +120,85 @@ const EDITS: [(&str, &str, bool); 22] = [
         true,
     ),
     ("metric = \"dice\"", "metric = \"dice\"\n[parameters.G1]\nstep = 5", false),
+    ("seed = 500", "seed = 500\nretain = [\"segmentation.mask\"]", true),
+    ("seed = 500", "seed = 500\nretain = \"segmentation.mask\"", false),
+    ("normalize = true", "normalize = { target = \"tiles/tissue_01.png\", fit = \"tile\" }", true),
+    ("normalize = true", "normalize = { target = 1 }", false),
+    ("normalize = true", "normalize = { image = \"tiles/tissue_01.png\" }", false),
+    ("metric = \"dice\"", "metric = \"dice\"\nweights = \"equal\"", true),
+    ("metric = \"dice\"", "metric = \"dice\"\nweights = \"area\"", false),
 ];
+
+/// Edits of a study of a slide with annotations.
+const SLIDE_EDITS: &[Edit] = &[
+    ("[\"slides/s.tif\"]", "[\"slides/*.tif\"]\nhalo = 32", true),
+    ("[\"slides/s.tif\"]", "\"slides/s.tif\"", false),
+    ("[\"slides/s.tif\"]", "[\"slides/s.tif\"]\ntiles = [\"tiles/*.png\"]", false),
+    ("normalize = true", "normalize = { fit = \"slide\", target = \"tiles/tissue_01.png\" }", true),
+    ("normalize = true", "normalize = { fit = \"study\" }", false),
+    ("normalize = true", "annotations = { classes = [\"Nucleus\"], unit = \"px\" }", true),
+    ("normalize = true", "annotations = { unit = \"mm\" }", false),
+    ("normalize = true", "annotations = { class = [\"Nucleus\"] }", false),
+    ("normalize = true", "annotations = { mpp = 0 }", false),
+    ("metric = \"dice\"", "metric = \"dice\"\nweights = \"tissue\"", true),
+    ("metric = \"dice\"", "metric = \"dice\"\nweights = \"annotated\"", true),
+    ("metric = \"dice\"", "metric = \"dice\"\nweights = 1", false),
+];
+
+/// Edits of a study of an image of more dimensions.
+const IMAGE_EDITS: &[Edit] = &[
+    ("[\"v.ome.zarr\"]", "[\"*.ome.zarr\"]\nchannels = [0]", true),
+    ("[\"v.ome.zarr\"]", "[]", false),
+    ("[\"v.ome.zarr\"]", "[\"v.ome.zarr\"]\nslides = [\"slides/s.tif\"]", false),
+    ("[\"v.ome.zarr\"]", "[\"v.ome.zarr\"]\nchannels = [-1]", false),
+    ("t = 1 }", "t = 2 }", false),
+    ("t = 1 }", "c = 1 }", false),
+    ("seed = 7", "seed = 7\nretain = [\"spots.spots\"]", true),
+    ("seed = 7", "seed = 7\nretain = [1]", false),
+];
+
+/// Replaces a part that the text has once.
+fn replaced(text: &str, old: &str, new: &str) -> String {
+    assert_eq!(text.matches(old).count(), 1, "{old}");
+    text.replace(old, new)
+}
+
+/// Returns studies of tiles, of a slide with annotations, and of an image of more dimensions, in this folder. Each has its edits.
+fn edited_studies(study: &Study) -> [(&'static str, String, &'static [Edit]); 3] {
+    study.write("slides/none.txt", "");
+    let slide =
+        ["tissue", "--slide", "512x512", "--out", "slides/s.tif", "--annotations", "slides/s.geojson"];
+    pleach(study.folder(), &slide).done();
+    pleach(study.folder(), &["tissue", "--volume", "16x16x4x1", "--out", "v.ome.zarr"]).done();
+    let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/volume");
+    copy(&example, study.folder());
+    let slides = "slides = [\"slides/s.tif\"]\ntile = 256";
+    let slides = replaced(STUDY, "tiles = [\"tiles/*.png\"]", slides);
+    let slides = replaced(&slides, "\"defaults\"", "\"slides\"");
+    let images = replaced(&text(&example.join("study.toml")), "[\"*.ome.zarr\"]", "[\"v.ome.zarr\"]");
+    [
+        ("tiles", STUDY.to_owned(), TILE_EDITS),
+        ("slides", slides, SLIDE_EDITS),
+        ("images", images, IMAGE_EDITS),
+    ]
+}
 
 #[test]
 fn schema_and_parser_judge_alike() {
     let study = Study::of_tissue(64);
-    let mut files = Vec::new();
-    for (number, (old, new, accepted)) in EDITS.into_iter().enumerate() {
-        assert_eq!(STUDY.matches(old).count(), 1, "{old}");
-        let name = format!("edited-{number}.toml");
-        study.write(&name, STUDY.replace(old, new));
-        let ended = pleach(study.folder(), &["plan", &name, "--json"]);
-        assert_eq!(ended.code == 0, accepted, "{new}: {ended:?}");
-        files.push(study.path(&name));
+    let mut judged = Vec::new();
+    for (kind, base, edits) in edited_studies(&study) {
+        for (number, (old, new, accepted)) in edits.iter().enumerate() {
+            let name = format!("{kind}-{number}.toml");
+            study.write(&name, replaced(&base, old, new));
+            let ended = pleach(study.folder(), &["plan", &name, "--json"]);
+            assert_eq!(ended.code == 0, *accepted, "{kind}: {new}: {ended:?}");
+            judged.push((study.path(&name), new, accepted));
+        }
     }
+    let files: Vec<PathBuf> = judged.iter().map(|(file, ..)| file.clone()).collect();
     let Some(verdicts) = verdicts("schema_and_parser_judge_alike", &files) else { return };
-    for ((_, new, accepted), verdict) in EDITS.iter().zip(verdicts) {
-        assert_eq!(verdict == "valid", *accepted, "{new}: {verdict}");
+    for ((file, new, accepted), verdict) in judged.iter().zip(verdicts) {
+        assert_eq!(verdict == "valid", **accepted, "{}: {new}: {verdict}", file.display());
     }
 }

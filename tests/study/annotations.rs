@@ -1,4 +1,4 @@
-//! Annotations outside their tiles, and tiles without any object to compare.
+//! Annotations outside their tiles, outlines that cross themselves, and tiles without any object to compare.
 
 use crate::pleach::pleach;
 use crate::results::{json, text};
@@ -97,6 +97,56 @@ fn many_annotations_outside_are_refused_unless_allowed() {
         );
         assert_eq!((answer.code, answer.stderr), (2, expected));
     }
+}
+
+/// A GeoJSON file of polygons, by the coordinates of their rings.
+fn polygons(study: &Study, name: &str, all: &[&str]) {
+    let feature = |rings: &&str| {
+        format!(
+            r#"{{"type": "Feature", "properties": {{}}, "geometry": {{"type": "Polygon", "coordinates": [{rings}]}}}}"#
+        )
+    };
+    let features = all.iter().map(feature).collect::<Vec<_>>().join(",");
+    study.write(name, format!(r#"{{"type": "FeatureCollection", "features": [{features}]}}"#));
+}
+
+#[test]
+fn crossing_outlines_and_stray_holes_are_reported_by_a_run() {
+    let study = Study::of_tissue(64);
+    study.write("one.csv", "G1\n80\n60\n");
+    // Masks of glass are empty, so the differing pixels are those of the annotations.
+    let glass = image::RgbImage::from_pixel(64, 64, image::Rgb([244, 243, 245]));
+    for tile in ["tissue_01", "tissue_02"] {
+        glass.save(study.path(&format!("tiles/{tile}.png"))).expect("an image written");
+    }
+    let square = "[[1, 1], [6, 1], [6, 6], [1, 6], [1, 1]]";
+    let large = "[[30, 30], [40, 30], [40, 40], [30, 40], [30, 30]]";
+    let crossing = "[[10, 10], [20, 20], [20, 10], [10, 20], [10, 10]]";
+    let stray = format!("{large}, [[44, 30], [48, 30], [48, 34], [44, 34], [44, 30]]");
+    let hollow = format!("{large}, [[32, 32], [36, 32], [36, 36], [32, 36], [32, 32]]");
+    polygons(&study, "truth/tissue_01.geojson", &[crossing, &stray, square]);
+    polygons(&study, "truth/tissue_02.geojson", &[square, &hollow]);
+    edit(&study, "");
+    let printed = pleach(study.folder(), &["run", "study.toml", "--out", "out"]).done();
+    let told = "reference truth/tissue_01.geojson: of 3 annotations 0 outside the tile (not counted), 1 with an outline that \
+                crosses itself (inside by the even-odd rule), 1 with a hole beyond the outline (cut off)\n";
+    assert!(printed.starts_with(told) && !printed.contains("tissue_02.geojson"), "{printed}");
+    let expected = json!([
+        { "tile": "tissue_01", "reference": "tissue_01.geojson", "annotations": 3, "outside": 0, "partly_outside": 0,
+          "unusable": 0, "self_crossing": 1, "stray_holes": 1 },
+        { "tile": "tissue_02", "reference": "tissue_02.geojson", "annotations": 2, "outside": 0, "partly_outside": 0,
+          "unusable": 0 },
+    ]);
+    assert_eq!(json(&study.path("out/run.json"))["annotations"], expected);
+    // Both wings of the crossing outline, 50 px, are inside. The stray hole, 16 px, is not. A hole within its outline is cut out.
+    let of = [("tissue_01", 25 + 100 + 50), ("tissue_02", 25 + 100 - 16)];
+    for row in rows(&study.path("out/responses.csv")) {
+        let (_, pixels) = of.iter().find(|(tile, _)| row["tile"] == *tile).expect("a tile");
+        assert_eq!(row["pixel-difference"], pixels.to_string(), "{row:?}");
+    }
+    let page = text(&study.path("out/report.html"));
+    let listed = "1 with an outline that crosses itself (inside by the even-odd rule); 1 with a hole beyond the outline (cut off)";
+    assert!(page.contains(listed));
 }
 
 /// A tile of glass has empty masks with any parameters.

@@ -7,7 +7,18 @@ use crate::results::{json, text};
 use crate::study::Study;
 use crate::tables::{Row, rows};
 use crate::{run, segment};
-use std::fs;
+use flate2::read::GzDecoder;
+use pleach_tables::{Column, ColumnRequest, Table};
+use serde_json::Value;
+use std::fs::{self, File};
+use std::io::BufReader;
+use std::path::Path;
+use tiff::decoder::{Decoder, DecodingResult};
+
+const TILES: [&str; 2] = ["tissue_01", "tissue_02"];
+
+/// Side of a chunk of an OME-Zarr label image, pixels.
+const CHUNK_PX: usize = 1_024;
 
 /// The row of the best evaluation in `best.csv`, as the settings of `pleach segment`.
 fn best(study: &Study) -> Row {
@@ -92,6 +103,101 @@ fn best_evaluation_is_exported_and_applied_to_other_images() {
         (printed["images"][0]["image"].as_str(), printed["failed"][0]["image"].as_str()),
         (Some("b"), Some("a"))
     );
+}
+
+#[test]
+fn evaluations_are_exported_in_all_formats_and_changed_values_are_applied() {
+    let study = Study::of_tissue(192);
+    // The first set has the defaults.
+    study.write("sets.csv", "G1,G2\n80,45\n60,30\n40,12\n");
+    let sets = ("kind = \"moat\"\ntrajectories = 2\nlevels = 20", "kind = \"table\"\nfile = \"sets.csv\"");
+    study.edit(&[("reference = \"defaults\"", "reference = \"tiles\""), sets]);
+    run(&study, "out", &[]);
+    let number = rows(&study.path("out/best.csv")).swap_remove(0)["evaluation"].clone();
+    let masks = |command: &str, out: &str| {
+        let all = format!("{command} --out {out} --quiet");
+        pleach(study.folder(), &all.split(' ').collect::<Vec<_>>()).done();
+        TILES.map(|tile| mask(&study.path(&format!("{out}/{tile}_mask.png"))))
+    };
+    let formats = "--as masks,geojson,csv,parquet,ome-zarr,ome-tiff --gzip --mpp 0.25";
+    let best = masks(&format!("export study.toml --evaluation best --results out {formats}"), "best");
+    let of_number = |number: &str| {
+        let command = format!("export study.toml --evaluation {number} --results out --as masks");
+        masks(&command, &format!("evaluation-{number}"))
+    };
+    assert!(best == of_number(&number), "evaluation {number}");
+    let defaults = masks("export study.toml --evaluation default --as masks", "defaults");
+    assert!(defaults == of_number("1"), "the first set has the defaults");
+    assert!(best != defaults, "evaluation {number}");
+    let changed = masks("apply study.toml tiles --set G1=60 --as masks", "changed");
+    let set = Row::from([("G1".to_owned(), "60".to_owned())]);
+    for (place, tile) in TILES.iter().enumerate() {
+        let expected = segment(&study, &format!("tiles/{tile}.png"), &set, &["--normalize"]);
+        assert!(changed[place] == expected && changed[place] != defaults[place], "{tile}");
+        formats_agree(&study.path("best"), tile, &best[place]);
+    }
+}
+
+/// Reads the files of an image that a command wrote, and compares them with its mask and with each other.
+fn formats_agree(folder: &Path, image: &str, mask: &[bool]) {
+    let labels = labels(folder, image);
+    assert!(labels.iter().map(|label| *label > 0).eq(mask.iter().copied()), "{image}");
+    let count = labels.iter().copied().max().unwrap_or(0) as usize;
+    let mut areas = vec![0.0; count];
+    labels.iter().filter(|label| **label > 0).for_each(|label| areas[*label as usize - 1] += 1.0);
+    assert!(count > 2 && areas.iter().all(|area| *area > 0.0), "{image}: {areas:?}");
+
+    let table = rows(&folder.join(format!("{image}.csv")));
+    let parquet = folder.join(format!("{image}.parquet"));
+    let names = Table::open(&parquet).expect("a table").names().expect("names").to_vec();
+    assert_eq!((names.len(), table.len()), (table[0].len(), count), "{image}");
+    for (place, name) in names.iter().enumerate() {
+        let texts: Vec<&str> = table.iter().map(|row| row[name].as_str()).collect();
+        let is_text = ["image", "class"].contains(&name.as_str());
+        let request = if is_text { ColumnRequest::Labels(place) } else { ColumnRequest::Numbers(place) };
+        let mut data = Table::open(&parquet).expect("a table").read(&[request]).expect("a column");
+        match data.columns.swap_remove(0) {
+            Column::Numbers(found) => {
+                let numbers: Vec<f64> = texts.iter().map(|text| text.parse().expect("a number")).collect();
+                assert_eq!(found, numbers, "{image}: {name}");
+                assert!(name != "area_px" || found == areas, "{image}: {found:?}");
+            }
+            Column::Labels { texts: found, of } => {
+                let found: Vec<&str> = of.iter().map(|text| found[*text as usize].as_str()).collect();
+                assert_eq!(found, texts, "{image}: {name}");
+            }
+        }
+    }
+
+    let file = File::open(folder.join(format!("{image}.geojson.gz"))).expect("a file");
+    let outlines: Value = serde_json::from_reader(GzDecoder::new(file)).expect("GeoJSON in gzip");
+    let features = outlines["features"].as_array().expect("features");
+    let measured = |name: &str| -> Vec<f64> {
+        features.iter().filter_map(|feature| feature["properties"]["measurements"][name].as_f64()).collect()
+    };
+    assert_eq!(measured("Label"), (1..=count).map(|label| label as f64).collect::<Vec<_>>(), "{image}");
+    assert_eq!(measured("Area px^2"), areas, "{image}");
+}
+
+/// Labels of an OME-TIFF, row by row. The OME-Zarr of the image has the same in one chunk.
+fn labels(folder: &Path, image: &str) -> Vec<u32> {
+    let file = File::open(folder.join(format!("{image}.ome.tif"))).expect("a file");
+    let mut decoder = Decoder::new(BufReader::new(file)).expect("a TIFF");
+    let (width, height) = decoder.dimensions().expect("a size");
+    let DecodingResult::U32(labels) = decoder.read_image().expect("pixels") else {
+        panic!("{image}: other than 32 bits");
+    };
+    let array = folder.join(format!("{image}.ome.zarr/labels/nuclei/0"));
+    assert_eq!(json(&array.join("zarr.json"))["shape"], serde_json::json!([height, width]));
+    let chunk = fs::read(array.join("c/0/0")).expect("a chunk");
+    let chunk = zstd::bulk::decompress(&chunk, CHUNK_PX * CHUNK_PX * 4).expect("zstd");
+    let (width, height) = (width as usize, height as usize);
+    let row = |row: usize| chunk[row * CHUNK_PX * 4..][..width * 4].as_chunks::<4>().0.iter();
+    assert!(
+        (0..height).flat_map(row).map(|word| u32::from_le_bytes(*word)).eq(labels.iter().copied()),
+        "{image}"
+    );
+    labels
 }
 
 #[test]

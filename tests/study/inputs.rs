@@ -41,6 +41,61 @@ fn masks_of_people_are_the_reference() {
     for expected in ["<h2>Default, best and worst</h2>", "C. Default:", "D. Best:", "E. Worst:"] {
         assert!(page.contains(expected), "{expected}");
     }
+    each_tile_has_a_row_of_overlays(&page);
+    let default = of["evaluations"][0]["value"].as_f64().expect("a value");
+    check_best_sets(&study, &page, default, labels);
+}
+
+/// Checks the outlines of the default, the best and the worst evaluation on each tile.
+fn each_tile_has_a_row_of_overlays(page: &str) {
+    let (_, rest) = page.split_once("<h2>Default, best and worst on each tile</h2>").expect("the section");
+    let (section, _) = rest.split_once("</section>").expect("its end");
+    let rows: Vec<&str> = section.split("<h3>").skip(1).collect();
+    assert_eq!(rows.len(), TILES.len(), "{section}");
+    for (number, row) in rows.iter().enumerate() {
+        assert!(row.starts_with(&format!("tissue_0{}</h3>", number + 1)), "{row}");
+        for (place, role) in ["Default", "Best", "Worst"].iter().enumerate() {
+            let outline = format!("<path id=\"tile-{number}-outline-{place}\" class=\"outline\" d=\"M");
+            let title = format!("<strong>{role}:</strong> Dice ");
+            assert!(row.contains(&outline) && row.matches(&title).count() == 1, "{role}: {row}");
+        }
+    }
+}
+
+/// Checks `best.csv` and the settings of the report: the ten best of all evaluations, the highest Dice first. The settings of the
+/// tenth give its Dice.
+fn check_best_sets(study: &Study, page: &str, default: f64, labels: impl Fn(&str) -> Vec<bool>) {
+    let (samples, responses) = (rows(&study.path("out/samples.csv")), rows(&study.path("out/responses.csv")));
+    let number = |row: &Row, column: &str| row[column].parse::<f64>().expect("a number");
+    let means =
+        responses.chunks_exact(2).map(|tiles| (number(&tiles[0], "dice") + number(&tiles[1], "dice")) / 2.0);
+    let mut expected: Vec<(usize, f64)> = std::iter::once(default).chain(means).enumerate().collect();
+    // On ties, the first evaluation precedes.
+    expected.sort_by(|(_, a), (_, b)| b.total_cmp(a));
+    expected.truncate(10);
+    let best = rows(&study.path("out/best.csv"));
+    let found: Vec<(usize, f64)> =
+        best.iter().map(|row| (number(row, "evaluation") as usize, number(row, "value"))).collect();
+    assert_eq!(found, expected);
+    for (place, row) in best.iter().enumerate() {
+        assert_eq!((row["response"].as_str(), number(row, "rank")), ("dice", (place + 1) as f64));
+        let sample = found[place].0.checked_sub(1).map(|evaluation| &samples[evaluation]);
+        let is_equal = |(name, value): (&String, &String)| name == "evaluation" || row[name] == *value;
+        assert!(sample.is_none_or(|sample| sample.iter().all(is_equal)), "{row:?}");
+    }
+    let (_, rest) = page.split_once("<ol class=\"settings\">").expect("settings");
+    let (settings, _) = rest.split_once("</ol>").expect("their end");
+    let settings: Vec<&str> = settings.split("<li><code>").skip(1).collect();
+    assert_eq!(settings.len(), 10);
+    let (options, _) = settings[9].split_once("</code>").expect("options");
+    let setting = |option: &str| {
+        let (name, value) = option.trim().split_once('=').expect("a setting");
+        (name.to_owned(), value.to_owned())
+    };
+    let set: Row = options.split("--set ").skip(1).map(setting).collect();
+    assert!(!set.is_empty(), "{options}");
+    let masks = compare(&segment(study, TILES[0], &set, &["--normalize"]), &labels(TILES[0]));
+    assert_eq!(masks["dice"], responses[(found[9].0 - 1) * TILES.len()]["dice"], "{options}");
 }
 
 /// The run at the defaults serves comparison only and changes no result.

@@ -11,6 +11,7 @@ mod disk;
 mod exports;
 mod faults;
 mod features;
+mod halo;
 mod inputs;
 #[path = "../support/masks.rs"]
 mod masks;

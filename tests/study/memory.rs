@@ -42,7 +42,7 @@ fn results_do_not_depend_on_memory_and_the_budget_is_kept() {
 
 #[test]
 fn active_paths_never_change_results() {
-    // `actors/tests/engine.rs` tests that active paths bound the concurrent tasks, with operations that wait for each other.
+    // `actors/tests/nodes/engine.rs` tests that active paths bound the concurrent tasks, with operations that wait for each other.
     let study = Study::of_tissue(256);
     study.edit(&[("trajectories = 2", "trajectories = 1")]);
     let free = findings(&study, "free", &["--workers", "4"]);

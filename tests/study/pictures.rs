@@ -103,6 +103,10 @@ fn the_reference_may_be_a_mask_of_people() {
     for end in [most, least] {
         assert!(evaluations.iter().any(|evaluation| means[evaluation - 1] == end), "{end}");
     }
+    // The best sets have the smallest differences, which are summed over the two tiles.
+    let best = rows(&study.path("out/best.csv"));
+    let values: Vec<f64> = best.iter().map(|row| row["value"].parse().expect("a number")).collect();
+    assert!(values.len() == 10 && values.is_sorted() && values[0] <= 2.0 * least, "{values:?}, {least}");
     let page = text(&study.path("out/report.html"));
     assert!(page.contains("the mask of the tile from the study file") && page.contains(&tile));
 }

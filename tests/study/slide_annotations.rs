@@ -201,6 +201,62 @@ fn edited_annotations_change_results_and_weights_count() {
 }
 
 #[test]
+fn regions_of_interest_are_tiles() {
+    let (study, mut features) = slide_and_tiles();
+    let tissue = image::open(study.path("tiles/tissue_01.png")).expect("a tile").into_rgb8();
+    let labels = image::open(study.path("tiles/tissue_01_labels.png")).expect("labels").into_luma16();
+    let boxes = [[60, 6, 118, 50], [10, 55, 90, 120]];
+    for (number, [left, top, right, bottom]) in boxes.into_iter().enumerate() {
+        features.push(region([left, top, right, bottom]));
+        let (width, height) = (right - left, bottom - top);
+        let part = image::imageops::crop_imm(&tissue, left, top, width, height).to_image();
+        part.save(study.path(&format!("parts/roi{number}.png"))).expect("a tile written");
+        let part = image::imageops::crop_imm(&labels, left, top, width, height).to_image();
+        part.save(study.path(&format!("parts/roi{number}_labels.png"))).expect("labels written");
+    }
+    write_collection(&study, &features);
+    let by_regions = |regions: &str| {
+        edit_slides(&study, regions, "");
+        let text = std::fs::read_to_string(study.path("study.toml")).expect("a study");
+        study.write("study.toml", text.replace("tile = 64", "tile = \"regions\""));
+    };
+    by_regions(REGIONS);
+    findings(&study, "regions", &[]);
+    edit_tiles(&study, "[\"parts/roi*.png\"]");
+    findings(&study, "files", &[]);
+    assert_eq!(responses(&study, "regions"), responses(&study, "files"));
+    let names: Vec<String> =
+        rows(&study.path("regions/responses.csv")).iter().map(|row| row["tile"].clone()).collect();
+    assert_eq!(names, ["s/60_6", "s/10_55", "s/60_6", "s/10_55"]);
+    let page = crate::results::text(&study.path("regions/report.html"));
+    assert!(page.contains("128 × 128 px at 20x, 2 tiles that are regions of interest."));
+
+    let refused = |expected: &str| {
+        let answer = pleach(study.folder(), &["plan", "study.toml"]);
+        assert_eq!((answer.code, answer.stderr), (2, format!("error: study.toml: input.{expected}\n")));
+    };
+    features.push(region([80, 40, 128, 60]));
+    write_collection(&study, &features);
+    by_regions(REGIONS);
+    refused(
+        "tile: \"regions\" is not allowed: the bounding boxes of two regions of interest of slides/s.svs overlap, at (60, 6) and \
+         at (80, 40); a side in pixels is allowed",
+    );
+    by_regions(&REGIONS.replace("ROI", "roi"));
+    refused("annotations.regions: no annotation with the class or name roi is on the slide");
+    by_regions("");
+    refused(
+        "tile: \"regions\" is not allowed; allowed: a side in pixels without annotations.regions, the names of the regions of \
+         interest",
+    );
+    let text = std::fs::read_to_string(study.path("study.toml")).expect("a study");
+    study.write("study.toml", text.replace("\"regions\"", "\"roi\""));
+    refused(
+        "tile: \"roi\" is not allowed; allowed: a side of 64 to 16384 px, or \"regions\" (a tile for each region of interest)",
+    );
+}
+
+#[test]
 fn wrong_annotations_are_refused() {
     let (study, mut features) = slide_and_tiles();
     features.truncate(5);

@@ -29,6 +29,7 @@ pub(crate) enum Expected {
 pub(crate) fn cases() -> Vec<Case> {
     let mut cases = png_cases();
     cases.extend(tiff_cases());
+    cases.extend(float_cases());
     cases.extend(jpeg_cases());
     cases
 }
@@ -322,6 +323,27 @@ fn tiff_cases() -> Vec<Case> {
         ),
         refused("loop.tif", Layout { loops: true, ..PLAIN }.write(&color(), &strips), damaged),
         refused("lost.tif", lost(&PLAIN.write(&color(), &strips)), damaged),
+    ]
+}
+
+/// Images of 32-bit floats, which tag 339 (sample format 3) distinguishes from whole numbers.
+fn float_cases() -> Vec<Case> {
+    let floats = |channels: u64, photometric: u64| {
+        let fields = with(fields(channels, 32, photometric), (339, 3, vec![3; channels as usize]));
+        let halves = each(|_, _| 0.5_f32.to_le_bytes().repeat(channels as usize)).concat();
+        PLAIN.write(&fields, &[halves])
+    };
+    vec![
+        refused(
+            "floats.tif",
+            floats(3, 2),
+            "Rgb32F pixels are not supported; gray and color of 8 or 16 bits per channel are allowed",
+        ),
+        refused(
+            "gray-floats.tif",
+            floats(1, 1),
+            "palette or other 32-bit pixels are not supported; gray and color of 8 or 16 bits per channel are allowed",
+        ),
     ]
 }
 

@@ -1,5 +1,5 @@
 //! Features of nuclei: intensity, gradient, edges, texture and shape of every object of a mask, as an `objects` region, and
-//! their means as a table of responses.
+//! their means as a table of responses. [`OUTLINES`] makes a `polygons` region of objects, for queries.
 //!
 //! Planes of the tile ([`CHANNELS_OF_TILE`], [`GRADIENT`], [`SOBEL`], [`CANNY`]) do not depend on the mask, so that a study
 //! computes them once per tile. The other operations read objects: pixels of each nucleus, or of the cytoplasm around it.
@@ -16,6 +16,7 @@ mod entropy;
 mod gradient;
 mod histogram;
 mod labels;
+mod outlines;
 mod planes;
 mod rings;
 mod shape;
@@ -25,6 +26,7 @@ mod texture;
 
 pub(crate) use collect::COLLECT;
 pub(crate) use labels::LABELS;
+pub(crate) use outlines::OUTLINES;
 pub(crate) use planes::{CANNY, CHANNELS_OF_TILE, GRADIENT, SOBEL};
 pub(crate) use rings::RINGS;
 pub(crate) use shape::SHAPE;

@@ -84,6 +84,7 @@ pub fn registry() -> Registry {
         features::CANNY,
         features::LABELS,
         features::SHAPE,
+        features::OUTLINES,
         features::RINGS,
         features::NUCLEUS_STATISTICS,
         features::RING_STATISTICS,

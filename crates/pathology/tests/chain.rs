@@ -154,7 +154,7 @@ fn masks_are_compared() {
 #[test]
 fn every_operation_is_found_and_estimates_something() {
     let registry = registry();
-    assert_eq!(registry.names().len(), 34);
+    assert_eq!(registry.names().len(), 35);
     for name in registry.names() {
         let operation = registry.get(name, 1).unwrap();
         assert!(operation.cost_seconds(1 << 24) > 0.0 && operation.cost_seconds(1 << 24) < 10.0, "{name}");

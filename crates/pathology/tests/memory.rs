@@ -12,7 +12,7 @@ static ALLOCATOR: RecyclingAllocator = RecyclingAllocator;
 /// Operation, default arguments, regions read and written.
 type Step = (&'static str, &'static [f64], &'static [&'static str], &'static [&'static str]);
 
-const CHAIN: [Step; 26] = [
+const CHAIN: [Step; 27] = [
     ("nuclei.normalize", &[], &["tile"], &["normalized"]),
     ("nuclei.background", &[220.0, 220.0, 220.0, 5.0, 4.0], &["normalized"], &["rbc", "background"]),
     ("nuclei.reconstruct", &[8.0], &["normalized"], &["rc", "recon"]),
@@ -34,6 +34,7 @@ const CHAIN: [Step; 26] = [
     ("features.canny", &[], &["channels"], &["edges"]),
     ("features.labels", &[], &["mask"], &["labels"]),
     ("features.shape", &[], &["labels"], &["shapes"]),
+    ("features.outlines", &[], &["labels"], &["outlines"]),
     ("features.rings", &[], &["labels"], &["rings"]),
     ("features.nucleus-statistics", &[], &["labels", "channels", "gradient", "sobel", "edges"], &["nucleus"]),
     ("features.ring-statistics", &[], &["rings", "channels", "gradient", "sobel", "edges"], &["ring"]),

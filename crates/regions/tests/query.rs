@@ -95,6 +95,35 @@ fn query(axes: usize) -> impl Strategy<Value = SpatialQuery> {
     })
 }
 
+/// A rectangle of an outline: its corner and sides.
+fn rectangle([x, y]: [f64; 2], [width, height]: [f64; 2]) -> Vec<[f64; 2]> {
+    vec![[x, y], [x + width, y], [x + width, y + height], [x, y + height]]
+}
+
+/// The corner and sides of a rectangle, and the step down to a second one, if any.
+type Rectangles = ([f64; 2], [f64; 2], Option<f64>);
+
+/// Outlines of one rectangle, or of two equal ones, the second so far to the right that they do not meet.
+fn outlines() -> impl Strategy<Value = Vec<Rectangles>> {
+    let corner = [-8..9_i32, -8..9];
+    let sides = [1..6_i32, 1..6];
+    let outline = (corner, sides, prop::option::of(-4..5_i32))
+        .prop_map(|(corner, sides, step)| (corner.map(f64::from), sides.map(f64::from), step.map(f64::from)));
+    prop::collection::vec(outline, 0..40)
+}
+
+/// Returns a query of the box, or of one at the point. The core ends between the centroids of [`outlines`].
+fn box_query(query: SpatialQuery) -> SpatialQuery {
+    let selection = match query.selection {
+        Selection::Nearest { at } => {
+            Selection::InBox { high: at.iter().map(|low| low + 5.0).collect(), low: at }
+        }
+        in_box @ Selection::InBox { .. } => in_box,
+    };
+    let shifted = |corner: Vec<f64>| corner.iter().map(|at| at + 0.125).collect();
+    SpatialQuery { selection, core: query.core.map(|core| core.map(shifted)), max_objects: query.max_objects }
+}
+
 proptest! {
     #[test]
     fn points_are_those_of_a_scan((points, query) in (1..4_usize).prop_flat_map(|axes| (points(axes), query(axes)))) {
@@ -118,6 +147,34 @@ proptest! {
             expected.push(FoundObject { id, low: low.to_vec(), high: high.to_vec(), centroid, distance: None });
         }
         let (found, expected) = (find(&DataRegion::Objects(Box::new(objects)), &query), scan(&expected, &query));
+        prop_assert!(same(&found, &expected), "{found:?} instead of {expected:?}");
+    }
+
+    #[test]
+    fn polygons_in_a_box_are_those_of_a_scan(outlines in outlines(), query in query(2)) {
+        let query = box_query(query);
+        let (mut polygons, mut expected) = (Vec::new(), Vec::new());
+        for (id, (corner, sides, step)) in (0..).zip(&outlines) {
+            let [[x, y], [width, height]] = [*corner, *sides];
+            let second = step.map(|step| [x + 20.0, y + step]);
+            polygons.push([Some(*corner), second].into_iter().flatten().map(|at| rectangle(at, *sides)).collect::<Vec<_>>());
+            let last = second.unwrap_or(*corner);
+            expected.push(FoundObject {
+                id,
+                low: vec![x, y.min(last[1])],
+                high: vec![last[0] + width, y.max(last[1]) + height],
+                centroid: vec![(x + last[0] + width) / 2.0, (y + last[1] + height) / 2.0],
+                distance: None,
+            });
+        }
+        let region = DataRegion::Polygons(Box::new(Polygons::new(polygons).unwrap()));
+        let (mut found, expected) = (find(&region, &query), scan(&expected, &query));
+        // Centroids are sums over edges. Exact ones are multiples of a half.
+        for at in found.objects.iter_mut().flat_map(|object| &mut object.centroid) {
+            let exact = (2.0 * *at).round() / 2.0;
+            prop_assert!((*at - exact).abs() < 1e-9, "{at}");
+            *at = exact;
+        }
         prop_assert!(same(&found, &expected), "{found:?} instead of {expected:?}");
     }
 

@@ -1,9 +1,9 @@
 //! Reuse by depth, fan-out and placement of parameters, on generated workflows: the share of tasks that equal an earlier one.
 //!
 //! A workflow has `depth` tasks. Task `i` reads task `(i - 1) / fan-out`, so a fan-out of 1 is a chain. Eight parameters of
-//! eight levels enter at the first task, spread over all tasks, or at the last one. Samples are MOAT with 10 trajectories (90
-//! sets) and Saltelli's design with 64 base samples (640 sets). `tree` shares task prefixes in the declared order, and
-//! `dataflow` shares equal tasks.
+//! eight levels enter at the first task, at the middle one, at the last one, or spread over all tasks. Samples are MOAT with 10
+//! trajectories (90 sets) and Saltelli's design with 64 base samples (640 sets). `tree` shares task prefixes in the declared
+//! order, and `dataflow` shares equal tasks. One Markdown table has a row for each combination.
 //!
 //! `cargo bench -p pleach-reuse --bench placement`
 
@@ -70,20 +70,22 @@ fn saltelli() -> Vec<Set> {
 #[derive(Clone, Copy)]
 enum Placement {
     First,
-    Spread,
+    Middle,
     Last,
+    Spread,
 }
 
 impl Placement {
-    const ALL: [(&'static str, Self); 3] =
-        [("first", Self::First), ("spread", Self::Spread), ("last", Self::Last)];
+    const ALL: [(&'static str, Self); 4] =
+        [("first", Self::First), ("middle", Self::Middle), ("last", Self::Last), ("spread", Self::Spread)];
 
     /// Returns the task that a parameter enters at.
     fn task(self, parameter: usize, depth: usize) -> usize {
         match self {
             Self::First => 0,
-            Self::Spread => parameter * depth / PARAMETERS,
+            Self::Middle => depth / 2,
             Self::Last => depth - 1,
+            Self::Spread => parameter * depth / PARAMETERS,
         }
     }
 }
@@ -112,16 +114,16 @@ fn reuse_percent(sets: &[Set], depth: usize, placement: Placement, fan_out: usiz
 }
 
 fn main() {
-    println!("| depth | fan-out | parameters at | MOAT tree | MOAT dataflow | VBD tree | VBD dataflow |");
-    println!("| ---: | ---: | --- | ---: | ---: | ---: | ---: |");
+    println!("| depth | fan-out | parameters | MOAT, tree / dataflow | VBD, tree / dataflow |");
+    println!("| ---: | ---: | --- | ---: | ---: |");
     let samples = [moat(), saltelli()];
     for depth in [4, 8, 16] {
         for fan_out in [1, 2, 4] {
             for (name, placement) in Placement::ALL {
                 let cells: Vec<String> = samples
                     .iter()
-                    .flat_map(|sets| [1, fan_out].map(|of| reuse_percent(sets, depth, placement, of)))
-                    .map(|percent| format!("{percent:.1} %"))
+                    .map(|sets| [1, fan_out].map(|of| reuse_percent(sets, depth, placement, of)))
+                    .map(|[tree, dataflow]| format!("{tree:.1} / {dataflow:.1} %"))
                     .collect();
                 println!("| {depth} | {fan_out} | {name} | {} |", cells.join(" | "));
             }

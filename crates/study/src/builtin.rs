@@ -82,8 +82,12 @@ mod tests {
         );
         let noop = workflow("noop", &registry).unwrap().unwrap();
         assert!(noop.within_cores(&registry).is_none());
+        // A retained stage stays where no response depends on it.
+        let stages = |retained: &[usize]| whole.joining(&[0], retained, &registry).unwrap().stages.len();
+        let other = whole.alternatives[0].stage;
+        assert_eq!(stages(&[other]), stages(&[]) + 1);
         // Each of the joined tables is measured within the core.
-        let joined = whole.joining(&[0, 1], &registry).unwrap();
+        let joined = whole.joining(&[0, 1], &[], &registry).unwrap();
         let within = operations(&joined.within_cores(&registry).unwrap());
         assert!(expected.iter().all(|(_, core)| within.iter().any(|operation| operation == core)));
         // Regions of interest have variants of their own, which read a mask.
@@ -108,6 +112,6 @@ mod tests {
         assert!(levelset.stages.iter().all(|stage| !stage.parameters.contains(&dummy)));
         assert_eq!(names(&levelset.without(&["normalize".to_owned()])), all);
         assert_eq!(names(&levelset.measuring(1)), all);
-        assert_eq!(names(&levelset.joining(&[0, 1], &registry).unwrap()), all);
+        assert_eq!(names(&levelset.joining(&[0, 1], &[], &registry).unwrap()), all);
     }
 }

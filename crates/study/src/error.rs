@@ -244,6 +244,44 @@ pub enum SlideTilesProblem {
         /// Maximum number of tiles.
         max: u64,
     },
+    /// A slide's annotations cannot be read.
+    #[error("{0}")]
+    Annotations(#[from] ReferenceError),
+    /// No slide has a region of interest.
+    #[error(
+        "no annotation with the class or name {} is on {}", names.join(" or "),
+        if *slides == 1 { "the slide".to_owned() } else { format!("any of the {slides} slides") }
+    )]
+    NoRegions {
+        /// Number of slides.
+        slides: usize,
+        /// Names of the regions.
+        names: Vec<String>,
+    },
+    /// A region of interest is too large for one tile.
+    #[error(
+        "\"regions\" is not allowed: the region of interest of {}, {} x {} px at ({}, {}), is larger than a tile may be, {max} px a \
+         side; a side in pixels is allowed", path.display(), core[2], core[3], core[0], core[1]
+    )]
+    RegionTooLarge {
+        /// The slide.
+        path: PathBuf,
+        /// Left, top, width and height of its bounding box, pixels.
+        core: [u32; 4],
+        /// Largest side of a tile, pixels.
+        max: u32,
+    },
+    /// Two tiles of regions of interest would count the same pixels.
+    #[error(
+        "\"regions\" is not allowed: the bounding boxes of two regions of interest of {} overlap, at ({}, {}) and at ({}, {}); a \
+         side in pixels is allowed", path.display(), corners[0][0], corners[0][1], corners[1][0], corners[1][1]
+    )]
+    RegionsOverlap {
+        /// The slide.
+        path: PathBuf,
+        /// Left and top of both, pixels.
+        corners: [[u32; 2]; 2],
+    },
     /// No tile shows tissue.
     #[error(
         "no tile of {} of study {study} shows tissue; skip_background = false takes all",
@@ -264,7 +302,12 @@ impl SlideTilesProblem {
             Self::NoSlide(_) | Self::Unreadable(_) | Self::NoTissue { .. } => "slides",
             Self::Magnification(_) => "magnification",
             Self::NoOverview(_) => "skip_background",
-            Self::Partition(_) | Self::TooManyTiles { .. } => "tile",
+            Self::Partition(_)
+            | Self::TooManyTiles { .. }
+            | Self::RegionTooLarge { .. }
+            | Self::RegionsOverlap { .. } => "tile",
+            Self::Annotations(_) => "reference",
+            Self::NoRegions { .. } => "annotations.regions",
         }
     }
 }

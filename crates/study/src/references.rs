@@ -4,6 +4,7 @@
 
 mod cache;
 
+use crate::file_digest;
 use pleach_pathology::image_io::{self, AnnotationSet, ImageFileError};
 use pleach_pathology::objects::View;
 use pleach_regions::{DataRegion, ElementType, PixelRectangle, Resolution};
@@ -74,7 +75,8 @@ impl ReferenceFile<'_> {
     pub fn read(&self, part: AnnotationPart, wanted: ElementType) -> Result<DataRegion, ReferenceError> {
         if let Some(tile) = self.slide {
             let set = annotations(self.path, self.digest, self.rules)?;
-            let view = View { window: tile.window(), ..view_of_slide(self.tile, tile, self.rules)? };
+            let view =
+                View { window: tile.window(), ..view_of_slide(self.tile, tile.magnification, self.rules)? };
             return Ok(match part {
                 AnnotationPart::Objects => image_io::objects_of_view(self.path, &set, &view, wanted)?,
                 AnnotationPart::Counted => image_io::counted_mask(self.path, &set, &view, core(tile))?,
@@ -104,22 +106,44 @@ pub(crate) fn annotations(
     cache::get(digest, rules, || {
         let set = image_io::read_annotations(path, rules, image_io::MAX_SLIDE_GEOJSON_BYTES)?;
         // After reading: it had this content before, so the content that was read has the digest.
-        if crate::file_digest::digest(path) == Some(digest) { Ok(set) } else { Err(changed()) }
+        if file_digest::digest(path) == Some(digest) { Ok(set) } else { Err(changed()) }
     })
 }
 
-/// Returns the view of a whole slide at the magnification of a tile, in the unit of its annotations: pixels of the slide at full
+/// Returns the annotations of a slide, whose positions do not look like micrometers unless the study says that they are.
+///
+/// # Errors
+/// [`ReferenceError`] names the file, or the slide.
+pub(crate) fn annotations_of_slide(
+    path: &Path,
+    slide: &Path,
+    rules: &AnnotationRules,
+) -> Result<Arc<AnnotationSet>, ReferenceError> {
+    let set = annotations(path, file_digest::digest(path), rules).map_err(|error| {
+        // A file without a digest has a cause of its own.
+        match (error, std::fs::File::open(path)) {
+            (ReferenceError::Changed(_), Err(cause)) => {
+                ImageFileError::Unreadable { path: path.to_owned(), cause }.into()
+            }
+            (error, _) => error,
+        }
+    })?;
+    check_unit(path, &set, slide, rules)?;
+    Ok(set)
+}
+
+/// Returns the view of a whole slide at a magnification, `None` for its own, in the unit of its annotations: pixels of the slide at full
 /// resolution, or micrometers.
 ///
 /// # Errors
 /// [`ReferenceError`] if the slide cannot be read, or if micrometers need its calibration and it states none.
 pub(crate) fn view_of_slide(
     path: &Path,
-    tile: &SlideTile,
+    magnification: Option<Real>,
     rules: &AnnotationRules,
 ) -> Result<View, ReferenceError> {
     let slide = Slide::open(path)?;
-    let scale = slide.scale(tile.magnification.map(Real::get))?;
+    let scale = slide.scale(magnification.map(Real::get))?;
     let slide_px_a_px = scale.level_px_a_px * slide.levels()[scale.level].downsample;
     let positions = rules.positions_a_px(slide.resolution().map(Resolution::microns_per_px));
     let positions = positions.ok_or_else(|| ReferenceError::NoCalibration(path.to_owned()))?;
@@ -130,7 +154,7 @@ pub(crate) fn view_of_slide(
 ///
 /// # Errors
 /// [`ReferenceError::Micrometers`] names the file. [`ReferenceError::Slide`] if the slide cannot be read.
-pub(crate) fn check_unit(
+fn check_unit(
     path: &Path,
     set: &AnnotationSet,
     slide: &Path,

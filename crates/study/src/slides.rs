@@ -3,13 +3,14 @@
 //! Opens a slide's header and the smallest level that suffices for an overview. Storage sources call [`read`] for each
 //! tile, and `core_measurement.rs` in `pleach-workflow` describes the purpose of a tile's halo.
 
+mod regions;
 pub(crate) mod stain;
 
 use crate::{SlideTilesError, SlideTilesProblem};
 use pleach_pathology::image_io::ImageFileError;
 use pleach_regions::{Partition, PartitionError, Raster, SpatialBounds};
 use pleach_slides::{Scale, Slide, SlideError, Tissue, files_of};
-use pleach_workflow::{Real, SlideTile, Slides, Study, StudyTile, TileWeights};
+use pleach_workflow::{Real, SlideTile, Slides, Study, StudyTile, TileWeights, Tiling, TissueRule};
 pub use stain::{fit_note, fit_table};
 use std::fs::File;
 use std::io::Read;
@@ -39,41 +40,24 @@ pub(crate) fn cut(
 ) -> Result<(Vec<StudyTile>, Vec<f64>), SlideTilesError> {
     let fail = |problem| SlideTilesError { file: file.to_owned(), problem: Box::new(problem) };
     let is_weighed = study.weights == TileWeights::Tissue;
-    let (mut tiles, mut weights) = (Vec::new(), Vec::new());
-    for named in &slides.files {
-        let is_known =
-            is_in_several_files(&named.path).and_then(|several| Ok(several || is_one_file(&named.path)?));
-        if !is_known.map_err(|cause| fail(SlideTilesProblem::Unreadable(cause)))? {
-            return Err(fail(SlideTilesProblem::NoSlide(named.path.clone())));
-        }
-        let slide = Slide::open(&named.path).map_err(|cause| fail(SlideTilesProblem::Unreadable(cause)))?;
+    let (mut tiles, mut weights, mut parts_seen) = (Vec::new(), Vec::new(), 0);
+    for (number, named) in slides.files.iter().enumerate() {
+        let slide = opened(&named.path).map_err(fail)?;
         let scale = slide
             .scale(slides.magnification.map(Real::get))
             .map_err(|cause| fail(SlideTilesProblem::Magnification(cause)))?;
-        let partition = partition(slides, &scale).map_err(|cause| fail(cause.into()))?;
-        // Includes tiles without tissue, because each of them is examined.
-        if partition.count() + tiles.len() as u64 > MAX_TILES {
-            return Err(fail(SlideTilesProblem::TooManyTiles { given: slides.tile_px, max: MAX_TILES }));
-        }
+        let room = MAX_TILES - tiles.len() as u64;
+        let parts = parts(study, slides, (number, &scale), room).map_err(fail)?;
+        parts_seen += parts.len();
         let tissue = match slides.tissue {
             None if !is_weighed => None,
-            rule => {
-                let overview = slide.overview(TISSUE_PX);
-                let overview = overview.map_err(|cause| match cause {
-                    SlideError::NoOverview { .. } => fail(SlideTilesProblem::NoOverview(cause)),
-                    _ => fail(SlideTilesProblem::Unreadable(cause)),
-                })?;
-                let (least, saturation) =
-                    rule.map_or((0.0, None), |rule| (rule.least.get(), rule.saturation));
-                Some((least, Tissue::of(&overview, saturation)))
-            }
+            rule => Some(tissue_of(&slide, rule).map_err(fail)?),
         };
         // Store the slide's own magnification if the study names none, so that an omitted and an explicit
         // magnification give the same key.
         let magnification =
             slides.magnification.or_else(|| slide.magnification().and_then(|own| Real::try_from(own).ok()));
-        for part in partition.tiles() {
-            let (core, window) = (sides(&part.core), sides(&part.window));
+        for Part { core, window } in parts {
             let share = tissue.as_ref().map(|(least, tissue)| {
                 let share = |start: u32, length: u32, all: u32| {
                     [start, start + length].map(|edge| f64::from(edge) / f64::from(all))
@@ -82,7 +66,6 @@ pub(crate) fn cut(
                 let rows = share(core[1], core[3], scale.height_px);
                 (tissue.share(columns, rows), *least)
             });
-            // A minimum share of 0 accepts every tile.
             if share.is_none_or(|(share, least)| share >= least) {
                 let tissue_px = share.map(|(share, _)| share * f64::from(core[2]) * f64::from(core[3]));
                 weights.extend(tissue_px.filter(|_| is_weighed));
@@ -96,6 +79,10 @@ pub(crate) fn cut(
             }
         }
     }
+    if parts_seen == 0 {
+        let names = study.annotation_rules.regions.clone();
+        return Err(fail(SlideTilesProblem::NoRegions { slides: slides.files.len(), names }));
+    }
     if tiles.is_empty() {
         let study = study.name.clone();
         return Err(fail(SlideTilesProblem::NoTissue { slides: slides.files.len(), study }));
@@ -103,13 +90,55 @@ pub(crate) fn cut(
     Ok((tiles, weights))
 }
 
-/// Partitions a slide into the tiles of a study.
+/// Opens a file of the formats that are allowed.
+fn opened(path: &Path) -> Result<Slide, SlideTilesProblem> {
+    let is_known = is_in_several_files(path).and_then(|several| Ok(several || is_one_file(path)?));
+    if !is_known.map_err(SlideTilesProblem::Unreadable)? {
+        return Err(SlideTilesProblem::NoSlide(path.to_owned()));
+    }
+    Slide::open(path).map_err(SlideTilesProblem::Unreadable)
+}
+
+/// Returns the minimum tissue fraction of a tile, and the tissue of a slide by its overview. A minimum of 0 accepts every tile.
+fn tissue_of(slide: &Slide, rule: Option<TissueRule>) -> Result<(f64, Tissue), SlideTilesProblem> {
+    let overview = slide.overview(TISSUE_PX).map_err(|cause| match cause {
+        SlideError::NoOverview { .. } => SlideTilesProblem::NoOverview(cause),
+        _ => SlideTilesProblem::Unreadable(cause),
+    })?;
+    let (least, saturation) = rule.map_or((0.0, None), |rule| (rule.least.get(), rule.saturation));
+    Ok((least, Tissue::of(&overview, saturation)))
+}
+
+/// Left, top, width and height of a core and of its window.
+struct Part {
+    core: [u32; 4],
+    window: [u32; 4],
+}
+
+/// Returns the parts of a slide of the study: `room` at most, with those without tissue, because each of them is examined.
+fn parts(
+    study: &Study,
+    slides: &Slides,
+    (number, scale): (usize, &Scale),
+    room: u64,
+) -> Result<Vec<Part>, SlideTilesProblem> {
+    let Tiling::Grid(tile_px) = slides.tiling else {
+        return regions::parts(study, slides, number, scale);
+    };
+    let grid = grid(tile_px, slides.halo_px, scale)?;
+    if grid.count() > room {
+        return Err(SlideTilesProblem::TooManyTiles { given: tile_px, max: MAX_TILES });
+    }
+    Ok(grid.tiles().map(|part| Part { core: sides(&part.core), window: sides(&part.window) }).collect())
+}
+
+/// Partitions a slide into the tiles of a grid.
 ///
 /// # Errors
 /// [`PartitionError`] if the tiles do not fit the slide.
-pub fn partition(slides: &Slides, scale: &Scale) -> Result<Partition, PartitionError> {
+pub fn grid(tile_px: u32, halo_px: u32, scale: &Scale) -> Result<Partition, PartitionError> {
     let region = SpatialBounds::of_image(scale.width_px, scale.height_px, None);
-    Partition::new(region, &[slides.tile_px.into(); 2], &[slides.halo_px.into(); 2])
+    Partition::new(region, &[tile_px.into(); 2], &[halo_px.into(); 2])
 }
 
 /// Returns left, top, width and height of a two-dimensional bounding box.

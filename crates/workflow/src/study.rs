@@ -22,7 +22,7 @@ use crate::domain_error::DomainError;
 use crate::error::{DescriptorError, one_line};
 use crate::operation::Registry;
 use crate::toml_fields::{Document, FieldProblem, Section};
-use crate::workflow::Workflow;
+use crate::workflow::{Stage, Workflow};
 pub use annotations::{AnnotationPart, AnnotationRules, AnnotationUnit, Annotations};
 pub(crate) use annotations::{KEY as ANNOTATIONS_KEY, RULES as ANNOTATION_RULES_KEY};
 pub use applied::AppliedImages;
@@ -35,7 +35,7 @@ pub use method::{BasePoints, GivenDataMethod, Method};
 pub use phase::{Phase, StoppingRule, SurvivorRule, Survivors};
 use serde::{Deserialize, Serialize};
 pub(crate) use slides::KEYS as SLIDE_KEYS;
-pub use slides::{SlideTile, Slides, TissueRule, core_of};
+pub use slides::{SlideTile, Slides, Tiling, TissueRule, core_of};
 pub use space::{MethodSpec, ParameterSpace};
 pub use stain::{FitScope, Normalization, StainFit, StainStatistics};
 use std::collections::{BTreeSet, HashMap};
@@ -334,7 +334,7 @@ impl Study {
         if !root.has("phase") {
             method::read(&needed_section(&root, "method")?, &["until"])?;
         }
-        let (workflow, metrics) = metrics(&root, &workflow, registry)?;
+        let (workflow, metrics) = metrics(&root, &workflow, &retained, registry)?;
         let (metric, further) = (metrics[0], metrics[1..].to_vec());
         let both_empty = both_empty(&root)?;
         let has_files = reference != ReferenceSource::Defaults;
@@ -423,6 +423,7 @@ impl Study {
 fn metrics(
     root: &Section<'_>,
     workflow: &Workflow,
+    retained: &[String],
     registry: &Registry,
 ) -> Result<(Workflow, Vec<usize>), StudyError> {
     let response = needed_section(root, "response")?;
@@ -447,7 +448,14 @@ fn metrics(
     }
     let tables: Vec<usize> =
         found.iter().map(|(table, _)| *table).collect::<BTreeSet<_>>().into_iter().collect();
-    let Some(measuring) = workflow.joining(&tables, registry) else {
+    let is_retained = |stage: &Stage| {
+        let region =
+            |name: &String| name.strip_prefix(&*stage.name).is_some_and(|rest| rest.starts_with('.'));
+        retained.iter().any(region)
+    };
+    let stages = workflow.stages.iter().enumerate();
+    let kept: Vec<usize> = stages.filter(|(_, stage)| is_retained(stage)).map(|(number, _)| number).collect();
+    let Some(measuring) = workflow.joining(&tables, &kept, registry) else {
         let one = "metrics of one table: this program has no operation that puts tables together";
         return response.not_allowed("metric", &wanted.join(", "), one);
     };

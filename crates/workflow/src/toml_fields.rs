@@ -232,6 +232,11 @@ impl<'a> Section<'a> {
         self.value(key, allowed, Value::as_str)
     }
 
+    /// Returns whether a value is a text.
+    pub fn is_text(&self, key: &str) -> bool {
+        self.get(key).is_some_and(Value::is_str)
+    }
+
     /// Reads a required text.
     pub fn needed_text(&self, key: &str, allowed: &str) -> Result<&'a str, FieldError> {
         self.needed(key, self.text(key, allowed)?, allowed)

@@ -281,12 +281,12 @@ impl Workflow {
     /// without the parameters of these stages.
     #[must_use]
     pub fn measuring(&self, table: usize) -> Self {
-        self.measuring_all(&[table])
+        self.measuring_all(&[table], &[])
     }
 
     /// Returns the workflow with its responses from the first of these tables, and the remaining ones as
-    /// alternatives.
-    pub(crate) fn measuring_all(&self, tables: &[usize]) -> Self {
+    /// alternatives. Retained stages stay, as does what they depend on.
+    pub(crate) fn measuring_all(&self, tables: &[usize], retained: &[usize]) -> Self {
         let table = |table: &usize| {
             table.checked_sub(1).map_or(&self.response, |other| &self.alternatives[other]).clone()
         };
@@ -295,6 +295,7 @@ impl Workflow {
         let mut needed: BTreeSet<usize> = [response.stage].into();
         needed.extend(alternatives.iter().map(|other| other.stage));
         needed.extend(self.reference.as_ref().map(|reference| reference.stage));
+        needed.extend(retained);
         // Stages are in topological order, so all readers of a stage are visited before it.
         for stage in (0..self.stages.len()).rev() {
             if needed.contains(&stage) {

@@ -3,7 +3,7 @@
 use pleach_regions::{DataRegion, Digest, ElementType, UnitBox};
 use pleach_workflow::{
     Argument, InputBounds, InputOrigin, Operation, OperationError, Port, Registry, SlideTile, Slides,
-    StudyTile, TaskInput, UnitSelector, Units, Value, VolumeBlock, Workflow,
+    StudyTile, TaskInput, Tiling, UnitSelector, Units, Value, VolumeBlock, Workflow,
 };
 
 /// An operation with one input and one output of given types.
@@ -98,7 +98,10 @@ fn tiles(slides: &[(u32, u32)]) -> (Vec<StudyTile>, Slides) {
             });
         }
     }
-    (tiles, Slides { files: Vec::new(), magnification: None, tile_px: 64, halo_px: 0, tissue: None })
+    (
+        tiles,
+        Slides { files: Vec::new(), magnification: None, tiling: Tiling::Grid(64), halo_px: 0, tissue: None },
+    )
 }
 
 #[test]

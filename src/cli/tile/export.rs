@@ -83,9 +83,9 @@ impl ApplyClusterArgs {
 /// Parameter set of a segmentation.
 #[derive(Debug, Args)]
 pub(crate) struct ParameterArgs {
-    /// The evaluation: its number in samples.csv, default, or a role such as best or worst
-    #[arg(long, value_name = "N|ROLE", default_value = "default")]
-    pub(crate) evaluation: EvaluationChoice,
+    /// The evaluation: its number in samples.csv, default, or a role such as best or worst [default: default]
+    #[arg(long, value_name = "N|ROLE")]
+    pub(crate) evaluation: Option<EvaluationChoice>,
     /// Results of the study, for --evaluation [default: the study's name]
     #[arg(long, value_name = "DIR")]
     pub(crate) results: Option<PathBuf>,

@@ -178,7 +178,9 @@ fn complete(found: &LocatedObjects, is_cache: bool) -> CommandResult {
     }
     let all = found.regions + missing as u64;
     let cause = match is_cache {
-        true => "not in the task cache: run the study with --cache",
+        true => {
+            "not in the task cache: run the study with --cache, which keeps what is read faster than it is computed"
+        }
         false => {
             "on no worker: not computed yet, lost with a worker or dropped for other work; submit the study again to compute \
              them"

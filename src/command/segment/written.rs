@@ -43,8 +43,7 @@ impl ChosenParameters {
         let output = output_of(workflow, args.task.as_deref())
             .map_err(|error| CommandError::Input(format!("--task {error}")))?;
         let results = args.results.clone().unwrap_or_else(|| PathBuf::from(&study.name));
-        if args.evaluation == EvaluationChoice::Default && (args.results.is_some() || args.response.is_some())
-        {
+        if args.evaluation.is_none() && (args.results.is_some() || args.response.is_some()) {
             return Err(CommandError::Input(
                 "--evaluation is missing: --results and --response choose an evaluation by number or role, as in \
                  --evaluation best"
@@ -52,7 +51,8 @@ impl ChosenParameters {
             ));
         }
         let response = args.response.as_deref();
-        let chosen = chosen::choose(args.evaluation, &results, response, &study.name, &workflow.parameters)?;
+        let choice = args.evaluation.unwrap_or(EvaluationChoice::Default);
+        let chosen = chosen::choose(choice, &results, response, &study.name, &workflow.parameters)?;
         let mut values = chosen.values;
         applied::set_values(&mut values, &args.set, workflow, registry)?;
         let evaluation = args.set.is_empty().then_some(chosen.evaluation);

@@ -47,6 +47,18 @@ fn run(inputs: &Inputs<'_>, _: &Arguments<'_>) -> Result<Vec<DataRegion>, Operat
     Ok(vec![DataRegion::Objects(Box::new(shapes))])
 }
 
+/// Traces the rings of an object along the edges of its pixels, in pixels of the image. `plane` is scratch memory.
+pub(super) fn outline(
+    objects: &PixelObjects,
+    object: usize,
+    bounds: BoundingBox,
+    plane: &mut Vec<u8>,
+) -> Vec<Vec<Position>> {
+    let window = Window::of(bounds);
+    window.draw(objects, object, plane);
+    window.rings(&trace_bordered(plane, window.width + 2))
+}
+
 /// The bounding box of an object.
 struct Window {
     left: usize,

@@ -6,7 +6,7 @@ use super::{ImageFileError, MAX_BYTES, MAX_SIDE_PX, png};
 use crate::kernels::components::Components;
 use crate::objects::OBJECT_CONNECTIVITY;
 use image::error::{ImageError, UnsupportedErrorKind};
-use image::{DynamicImage, ExtendedColorType, ImageDecoder, ImageFormat, ImageReader, Limits};
+use image::{ColorType, DynamicImage, ExtendedColorType, ImageDecoder, ImageFormat, ImageReader, Limits};
 use pleach_regions::{DataRegion, LabelMap, Raster};
 use std::fs::File;
 use std::io::{self, BufReader, ErrorKind, Read, Seek};
@@ -213,6 +213,12 @@ impl<'a> OpenImageFile<'a> {
             return Err(failed(path, cause));
         }
         allowed_size(path, info, u64::from(decoder.color_type().bytes_per_pixel()))?;
+        if let found @ (ColorType::Rgb32F | ColorType::Rgba32F) = decoder.color_type() {
+            return Err(ImageFileError::UnsupportedPixels {
+                path: path.to_owned(),
+                found: format!("{found:?}"),
+            });
+        }
         // Ink colors are unspecified, or defined in a profile, which the decoder does not apply.
         if let found @ (ExtendedColorType::Cmyk8 | ExtendedColorType::Cmyk16) = decoder.original_color_type()
         {

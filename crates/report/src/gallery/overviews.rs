@@ -4,8 +4,8 @@ use super::Jpeg;
 use pleach_pathology::image_io::jpeg_bytes;
 use pleach_regions::Raster;
 use pleach_slides::Slide;
-use pleach_study::slides::{partition, sides};
-use pleach_workflow::{Real, SlideTile, Slides, Study, StudyTile};
+use pleach_study::slides::{grid, sides};
+use pleach_workflow::{Real, SlideTile, Slides, Study, StudyTile, Tiling};
 use std::collections::HashSet;
 
 /// Maximum side in pixels of the overview in the report.
@@ -47,17 +47,22 @@ fn overview(study: &Study, slides: &Slides, named: &StudyTile) -> Overview {
     let opened = || {
         let slide = Slide::open(path).map_err(|error| error.to_string())?;
         let scale = slide.scale(slides.magnification.map(Real::get)).map_err(|error| error.to_string())?;
-        let partition = partition(slides, &scale).map_err(|error| error.to_string())?;
-        Ok((slide, scale, partition))
+        let cores: Vec<[u32; 4]> = match slides.tiling {
+            Tiling::Grid(tile_px) => {
+                let grid = grid(tile_px, slides.halo_px, &scale).map_err(|error| error.to_string())?;
+                grid.tiles().map(|tile| sides(&tile.core)).collect()
+            }
+            Tiling::Regions => Vec::new(),
+        };
+        Ok((slide, scale, cores))
     };
     let taken: Vec<[u32; 4]> = taken.into_iter().map(|tile| tile.core).collect();
     let farthest = |axis: usize| taken.iter().map(|core| core[axis] + core[axis + 2]).max().unwrap_or(1);
     match opened() {
-        Ok((slide, scale, partition)) => {
+        Ok((slide, scale, cores)) => {
             let picture = slide.overview(SHOWN_PX).map_err(|error| error.to_string()).and_then(jpeg);
             let is_taken: HashSet<&[u32; 4]> = taken.iter().collect();
-            let cores = partition.tiles().map(|tile| sides(&tile.core));
-            let skipped = cores.filter(|core| !is_taken.contains(core)).collect();
+            let skipped = cores.into_iter().filter(|core| !is_taken.contains(core)).collect();
             let magnification = slides.magnification.map(Real::get).or_else(|| slide.magnification());
             let size_px = [scale.width_px, scale.height_px];
             Overview { name: named.name.clone(), picture, size_px, magnification, taken, skipped }

@@ -8,7 +8,7 @@ use crate::gallery::overviews::Overview;
 use crate::page::data_uri;
 use crate::page::format_number::{count, counted};
 use crate::page::html::{Html, figcaption, html, p, strong};
-use pleach_workflow::FitScope;
+use pleach_workflow::{FitScope, Tiling};
 use std::fmt::Write;
 
 /// Maximum slides shown. More would make the page too large to send.
@@ -36,7 +36,7 @@ pub(crate) fn section(report: &Report<'_>) -> Option<Html> {
         text.push_str(" Stain normalization is fitted to the tissue of each slide.");
     }
     let mut section = html![Html::of_class("p", "lead-in", text)];
-    let figures = overviews.iter().take(MAX_SHOWN).map(|slide| figure(slide, slides.tile_px));
+    let figures = overviews.iter().take(MAX_SHOWN).map(|slide| figure(slide, slides.tiling));
     section.push(Html::of_class("div", "slides", figures.collect::<Html>()));
     if overviews.len() > MAX_SHOWN {
         section.push(p(format!("{} more slides are not shown.", count(overviews.len() - MAX_SHOWN))));
@@ -44,7 +44,7 @@ pub(crate) fn section(report: &Report<'_>) -> Option<Html> {
     Some(section)
 }
 
-fn figure(slide: &Overview, tile_px: u32) -> Html {
+fn figure(slide: &Overview, tiling: Tiling) -> Html {
     let picture = match &slide.picture {
         Ok(jpeg) => {
             // Pixels of the picture per pixel of the slide, on each axis.
@@ -76,11 +76,14 @@ fn figure(slide: &Overview, tile_px: u32) -> Html {
     let mut text = html![
         strong(&slide.name),
         format!(
-            ": {} × {} px{at}, {} of {} px",
+            ": {} × {} px{at}, {} {}",
             count(slide.size_px[0]),
             count(slide.size_px[1]),
             counted(slide.taken.len(), "tile", "tiles"),
-            count(tile_px),
+            match tiling {
+                Tiling::Grid(side) => format!("of {} px", count(side)),
+                Tiling::Regions => "that are regions of interest".to_owned(),
+            },
         ),
     ];
     if !slide.skipped.is_empty() {
@@ -126,7 +129,7 @@ mod tests {
         fixture.study.slides = Some(Slides {
             files: Vec::new(),
             magnification: None,
-            tile_px: 512,
+            tiling: Tiling::Grid(512),
             halo_px: 64,
             tissue: Some(TissueRule { least, saturation: None }),
         });

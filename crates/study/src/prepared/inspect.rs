@@ -2,14 +2,14 @@
 //! region of interest.
 
 use super::inputs;
-use crate::references::{self, ReferenceError};
-use crate::{PrepareError, SelectionError, file_digest, slides};
+use crate::references;
+use crate::{PrepareError, SelectionError, slides};
 use pleach_pathology::image_io::{self, AnnotationSet, TileInfo};
 use pleach_pathology::objects::View;
 use pleach_planner::{PlanTile, identity};
 use pleach_workflow::{
     AnnotationRules, Annotations, ReferenceSource, RegionDecl, SlideTile, Study, StudyTile, TileWeights,
-    Units,
+    Tiling, Units,
 };
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::Path;
@@ -191,29 +191,17 @@ fn annotations_of_slides<'a>(
         let Some(part) = tile.slide.as_ref().filter(|_| !of_slides.contains_key(&*tile.path)) else {
             continue;
         };
-        let set = references::annotations(mask, file_digest::digest(mask), &study.annotation_rules);
-        let set = set.map_err(|error| unreadable(mask, error))?;
-        references::check_unit(mask, &set, &tile.path, &study.annotation_rules)?;
-        let view = references::view_of_slide(&tile.path, part, &study.annotation_rules)?;
+        let set = references::annotations_of_slide(mask, &tile.path, &study.annotation_rules)?;
+        let view = references::view_of_slide(&tile.path, part.magnification, &study.annotation_rules)?;
         let found = image_io::check_annotations(mask, &set, &view, None)?;
         tally.add(&set);
         let of_slide =
             study.tiles.iter().filter(|of| of.path == tile.path).filter_map(|of| of.slide.as_ref());
-        let beyond_tiles = beyond_tiles(&set, &view, of_slide, slides.tile_px).saturating_sub(found.outside);
+        let beyond_tiles = beyond_tiles(&set, &view, of_slide, slides.tiling).saturating_sub(found.outside);
         annotations.push(Annotations { tile: number, beyond_tiles, ..found });
         of_slides.insert(&*tile.path, SlideAnnotations { set, view });
     }
     Ok(of_slides)
-}
-
-/// Returns the error of a reference that cannot be read. A file without a digest has a cause of its own.
-fn unreadable(path: &Path, error: ReferenceError) -> ReferenceError {
-    match (error, std::fs::File::open(path)) {
-        (ReferenceError::Changed(_), Err(cause)) => {
-            image_io::ImageFileError::Unreadable { path: path.to_owned(), cause }.into()
-        }
-        (error, _) => error,
-    }
 }
 
 /// Returns the number of objects whose bounding box has its center in no tile.
@@ -221,17 +209,25 @@ fn beyond_tiles<'a>(
     set: &AnnotationSet,
     view: &View,
     tiles: impl Iterator<Item = &'a SlideTile>,
-    tile_px: u32,
+    tiling: Tiling,
 ) -> usize {
-    // Cores form a grid.
-    let cores: HashSet<[u32; 2]> =
-        tiles.map(|tile| [tile.core[0] / tile_px, tile.core[1] / tile_px]).collect();
+    let cores: Vec<[u32; 4]> = tiles.map(|tile| tile.core).collect();
+    let cells: HashSet<[u32; 2]> = match tiling {
+        Tiling::Grid(side) => cores.iter().map(|core| [core[0] / side, core[1] / side]).collect(),
+        Tiling::Regions => HashSet::new(),
+    };
+    let is_in_a_core = |at: [u32; 2]| match tiling {
+        Tiling::Grid(side) => cells.contains(&at.map(|at| at / side)),
+        Tiling::Regions => cores
+            .iter()
+            .any(|core| (0..2).all(|axis| (core[axis]..core[axis] + core[axis + 2]).contains(&at[axis]))),
+    };
     let is_beyond = |object: &usize| {
         let Some([low, high]) = set.objects.bounds(*object) else { return true };
         let px = |axis: usize| f64::midpoint(low[axis], high[axis]) / view.positions_a_px;
         let (x, y) = (px(0), px(1));
         // A cast of a negative number saturates at 0, so it is tested before.
-        x < 0.0 || y < 0.0 || !cores.contains(&[x as u32 / tile_px, y as u32 / tile_px])
+        x < 0.0 || y < 0.0 || !is_in_a_core([x as u32, y as u32])
     };
     (0..set.objects.len()).filter(is_beyond).count()
 }

@@ -51,7 +51,7 @@ fn micrometers_are_converted_if_the_study_states_them_and_refused_otherwise() {
     let read = |path: &Path, rules: &AnnotationRules| {
         let set = read_annotations(path, rules, MAX_SLIDE_GEOJSON_BYTES).unwrap();
         check_unit(path, &set, &slide, rules)?;
-        let view = View { window: tile.window(), ..view_of_slide(&slide, &tile, rules)? };
+        let view = View { window: tile.window(), ..view_of_slide(&slide, tile.magnification, rules)? };
         Ok::<_, ReferenceError>(set.labels(path, &view).unwrap().labels().to_vec())
     };
     let expected = read(&px, &rules(None, None)).unwrap();
@@ -81,8 +81,8 @@ fn micrometers_are_converted_if_the_study_states_them_and_refused_otherwise() {
     std::fs::write(&bare, bytes).unwrap();
     assert_eq!(Slide::open(&bare).unwrap().resolution(), None);
     let tile = SlideTile { magnification: None, ..tile.clone() };
-    let error = view_of_slide(&bare, &tile, &rules(in_microns, None)).unwrap_err().to_string();
+    let error = view_of_slide(&bare, tile.magnification, &rules(in_microns, None)).unwrap_err().to_string();
     assert!(error.contains("bare.tif: the slide states no micrometers per pixel"), "{error}");
-    let given = view_of_slide(&bare, &tile, &rules(in_microns, Some(0.25))).unwrap();
+    let given = view_of_slide(&bare, tile.magnification, &rules(in_microns, Some(0.25))).unwrap();
     assert_eq!(given.positions_a_px, 0.25);
 }

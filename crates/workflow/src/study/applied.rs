@@ -34,6 +34,10 @@ impl AppliedImages {
         let Some(Value::Table(input)) = document.get_mut("input") else { return };
         ["tiles", "slides", "reference", ANNOTATIONS, RULES].iter().for_each(|key| drop(input.remove(*key)));
         VOLUME_KEYS.iter().for_each(|key| drop(input.remove(*key)));
+        // Other slides have no annotations, and so no regions of interest.
+        if input.get("tile").is_some_and(Value::is_str) {
+            input.remove("tile");
+        }
         match self {
             Self::Tiles(files) => {
                 SLIDE_KEYS.iter().for_each(|key| drop(input.remove(*key)));
@@ -71,7 +75,7 @@ mod tests {
 
     fn applied(images: &AppliedImages) -> Table {
         let mut document: Table =
-            "[input]\nslides = [\"a\"]\nhalo = 8\nreference = \"r\"\nnormalize = false\n\
+            "[input]\nslides = [\"a\"]\ntile = \"regions\"\nhalo = 8\nreference = \"r\"\nnormalize = false\n\
                                    annotations = { regions = [\"ROI\"] }\n[response]\nweights = \"annotated\""
                 .parse()
                 .expect("a document");

@@ -5,7 +5,7 @@ pub(super) mod volumes;
 use super::StudyError;
 use super::annotations::{self, AnnotationRules, RULES};
 use super::inputs::{self, ReferenceSource, StudyTile};
-use super::slides::{self, KEYS, Slides};
+use super::slides::{self, KEYS, Slides, Tiling};
 use super::wording::SWITCH;
 use crate::operation::Registry;
 use crate::toml_fields::Section;
@@ -37,6 +37,11 @@ pub(super) fn images(input: &Section<'_>) -> Result<Images, StudyError> {
     if is_given && reference == ReferenceSource::Defaults {
         let allowed = "none with reference = \"defaults\"; a folder with X.geojson for each tile or slide X has annotations";
         return input.not_allowed(RULES, "a section", allowed);
+    }
+    let of_regions = slides.as_ref().is_some_and(|slides| slides.tiling == Tiling::Regions);
+    if of_regions && annotation_rules.regions.is_empty() {
+        let allowed = "a side in pixels without annotations.regions, the names of the regions of interest";
+        return input.not_allowed("tile", "\"regions\"", allowed);
     }
     if slides.is_none() && annotation_rules.positions_a_px(None).is_none() {
         let allowed = "\"um\" with mpp, the micrometers per pixel, which tiles do not state";

@@ -14,6 +14,9 @@ use serde::{Deserialize, Serialize};
 /// takes 0.8 GB.
 const TILE_PX: std::ops::RangeInclusive<u64> = 64..=16_384;
 
+/// Allowed tilings.
+const TILE: &str = "a side of 64 to 16384 px, or \"regions\" (a tile for each region of interest)";
+
 /// Default tile side: that of the published studies.
 const DEFAULT_TILE_PX: u64 = 4_096;
 
@@ -35,12 +38,55 @@ pub struct Slides {
     pub files: Vec<StudyTile>,
     /// Magnification of the read. `None` uses the slide's own.
     pub magnification: Option<Real>,
-    /// Side of a tile's core, pixels.
-    pub tile_px: u32,
+    /// Tiling of each slide.
+    #[serde(rename = "tile_px")]
+    pub tiling: Tiling,
     /// Pixels around a core that tasks also compute on.
     pub halo_px: u32,
     /// Selects the tiles with tissue. `None` uses all tiles.
     pub tissue: Option<TissueRule>,
+}
+
+/// Tiling of a slide.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "TilingText", into = "TilingText")]
+pub enum Tiling {
+    /// A grid of square cores with this side, pixels. Cores at the right and at the bottom may be smaller.
+    Grid(u32),
+    /// A core for each region of interest: its bounding box.
+    Regions,
+}
+
+/// A tiling as study files and kept studies have it: a side, or a word.
+#[derive(Clone, Copy, Serialize, Deserialize)]
+#[serde(untagged)]
+enum TilingText {
+    Side(u32),
+    Word(TilingWord),
+}
+
+#[derive(Clone, Copy, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum TilingWord {
+    Regions,
+}
+
+impl From<TilingText> for Tiling {
+    fn from(text: TilingText) -> Self {
+        match text {
+            TilingText::Side(side) => Self::Grid(side),
+            TilingText::Word(TilingWord::Regions) => Self::Regions,
+        }
+    }
+}
+
+impl From<Tiling> for TilingText {
+    fn from(tiling: Tiling) -> Self {
+        match tiling {
+            Tiling::Grid(side) => Self::Side(side),
+            Tiling::Regions => Self::Word(TilingWord::Regions),
+        }
+    }
 }
 
 /// Rule for the tiles with tissue.
@@ -78,6 +124,9 @@ impl SlideTile {
     pub fn pixels(&self) -> u64 {
         u64::from(self.window[2]) * u64::from(self.window[3])
     }
+
+    /// Maximum side of a core, pixels.
+    pub const MAX_SIDE_PX: u32 = *TILE_PX.end() as u32;
 
     /// Returns whether the tile respects the limits of [`Slides`]: a core within its window, and a window within the
     /// maximum.
@@ -147,12 +196,25 @@ pub(super) fn slides(input: &Section<'_>) -> Result<Option<Slides>, StudyError> 
             }
         },
     };
-    let tile_px = input.integer("tile", *TILE_PX.start(), *TILE_PX.end())?.unwrap_or(DEFAULT_TILE_PX);
-    let most = MAX_HALO_PX.min(tile_px - 1);
-    let halo_px = input.integer("halo", 0, most)?.unwrap_or(DEFAULT_HALO_PX.min(most));
+    let tiling = tiling(input)?;
+    let most = match tiling {
+        Tiling::Grid(tile_px) => MAX_HALO_PX.min(u64::from(tile_px) - 1),
+        Tiling::Regions => MAX_HALO_PX,
+    };
+    let halo_px = input.integer("halo", 0, most)?.unwrap_or(DEFAULT_HALO_PX.min(most)) as u32;
     let tissue = tissue(input)?;
-    let (tile_px, halo_px) = (tile_px as u32, halo_px as u32);
-    Ok(Some(Slides { files, magnification, tile_px, halo_px, tissue }))
+    Ok(Some(Slides { files, magnification, tiling, halo_px, tissue }))
+}
+
+fn tiling(input: &Section<'_>) -> Result<Tiling, StudyError> {
+    if input.is_text("tile") {
+        return match input.text("tile", "a text")? {
+            Some("regions") => Ok(Tiling::Regions),
+            other => input.not_allowed("tile", &format!("\"{}\"", other.unwrap_or_default()), TILE),
+        };
+    }
+    let side = input.integer("tile", *TILE_PX.start(), *TILE_PX.end())?.unwrap_or(DEFAULT_TILE_PX);
+    Ok(Tiling::Grid(side as u32))
 }
 
 fn tissue(input: &Section<'_>) -> Result<Option<TissueRule>, StudyError> {
@@ -206,6 +268,14 @@ mod tests {
             Table::new([("left", 5e9), ("top", 0.0), ("width", 8.0), ("height", 1.0)]),
         ] {
             assert_eq!(core_of(&table), None);
+        }
+    }
+
+    #[test]
+    fn kept_tilings_are_read_again() {
+        for (tiling, text) in [(Tiling::Grid(4_096), "4096"), (Tiling::Regions, "\"regions\"")] {
+            assert_eq!(serde_json::to_string(&tiling).expect("text"), text);
+            assert_eq!(serde_json::from_str::<Tiling>(text).expect("a tiling"), tiling);
         }
     }
 

@@ -162,7 +162,7 @@ impl ParameterSpace {
         };
         let mut workflow = workflow.without(&off);
         if root.has("response") {
-            (workflow, _) = super::metrics(&root, &workflow, registry)?;
+            (workflow, _) = super::metrics(&root, &workflow, &[], registry)?;
         }
         domain::override_parameters(&root, &mut workflow, registry)?;
         Ok(Self { seed, parameters: workflow.parameters, groups: None, method, metrics })

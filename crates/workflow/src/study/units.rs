@@ -1,6 +1,6 @@
 //! The units of a study: its tiles by specimen and position, and the layouts of inputs with bounds.
 
-use super::{Slides, StudyTile};
+use super::{Slides, StudyTile, Tiling};
 use crate::bounds::{InputBounds, UnitSelector};
 use crate::workflow::{InputOrigin, Workflow};
 use pleach_regions::{MAX_PARTS, UnitBox, UnitLayout};
@@ -114,9 +114,13 @@ impl Units {
                 (None, Some(part), Some(slides)) => {
                     let specimen = *known.entry(&tile.path).or_insert_with(open);
                     let [x, y, width, height] = part.core;
-                    let side = slides.tile_px.max(1);
                     let pixels = UnitBox { start: [x, y, 0], length: [width, height, 1] };
-                    (specimen, [x / side, y / side, 0, 0], 2, pixels)
+                    let cell = match slides.tiling {
+                        Tiling::Grid(side) => [x / side.max(1), y / side.max(1), 0, 0],
+                        // Regions of interest have no neighbors.
+                        Tiling::Regions => [2 * specimens[specimen].len() as u32, 0, 0, 0],
+                    };
+                    (specimen, cell, 2, pixels)
                 }
                 _ => (open(), [0; 4], 2, NOWHERE),
             };

@@ -17,17 +17,17 @@ const NAME: &str = "responses";
 
 impl Workflow {
     /// Returns the same workflow with its responses from these tables, one after the other. `tables` has the indices of
-    /// [`Workflow::measuring`], ascending, at least one. Returns `None` if the required operation [`JOIN`] is not
+    /// [`Workflow::measuring`], ascending, at least one. The `retained` stages stay, whether or not a table depends on them. Returns `None` if the required operation [`JOIN`] is not
     /// linked.
     #[must_use]
-    pub fn joining(&self, tables: &[usize], registry: &Registry) -> Option<Self> {
+    pub fn joining(&self, tables: &[usize], retained: &[usize], registry: &Registry) -> Option<Self> {
         let [first, others @ ..] = tables else { return None };
         if others.is_empty() {
-            return Some(self.measuring(*first));
+            return Some(self.measuring_all(&[*first], retained));
         }
         let (name, version) = JOIN;
         registry.get(name, version)?;
-        let mut workflow = self.measuring_all(tables);
+        let mut workflow = self.measuring_all(tables, retained);
         let all: Vec<ResponseTable> = std::iter::once(workflow.response.clone())
             .chain(std::mem::take(&mut workflow.alternatives))
             .collect();

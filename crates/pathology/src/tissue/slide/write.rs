@@ -69,12 +69,16 @@ pub fn write_slide(
     summary.bytes = match annotations {
         None => write(None)?,
         // The annotations are complete before the slide is published, and published after it.
-        Some(path) => replace_with(path, |file| {
-            write(Some(file)).map_err(|error| match error {
-                ImageFileError::Unwritable { cause, .. } => cause,
-                other => io::Error::other(other),
-            })
-        })?,
+        Some(path) => {
+            let mut of_slide = None;
+            let written = replace_with(path, |file| {
+                write(Some(file)).map_err(|error| {
+                    of_slide = Some(error);
+                    io::Error::other("the slide cannot be written")
+                })
+            });
+            of_slide.map_or(written, Err)?
+        }
     };
     Ok(summary)
 }
