@@ -6,6 +6,10 @@ use pleach_regions::{DataRegion, LabelMap};
 use pleach_workflow::{Registry, Value, ValueType};
 use std::collections::BTreeMap;
 
+/// As in the program.
+#[global_allocator]
+static ALLOCATOR: pleach_pages::RecyclingAllocator = pleach_pages::RecyclingAllocator;
+
 /// Nuclei to measure.
 const NUCLEI: usize = 100_000;
 
