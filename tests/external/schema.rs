@@ -140,6 +140,7 @@ const SLIDE_EDITS: &[Edit] = &[
     ("normalize = true", "annotations = { unit = \"mm\" }", false),
     ("normalize = true", "annotations = { class = [\"Nucleus\"] }", false),
     ("normalize = true", "annotations = { mpp = 0 }", false),
+    ("normalize = true", "annotations = { mpp = 0.25 }", false),
     ("metric = \"dice\"", "metric = \"dice\"\nweights = \"tissue\"", true),
     ("metric = \"dice\"", "metric = \"dice\"\nweights = \"annotated\"", true),
     ("metric = \"dice\"", "metric = \"dice\"\nweights = 1", false),
