@@ -19,7 +19,7 @@ fn key(n: u8) -> RegionKey {
 #[test]
 fn holder_of_a_region_answers_a_query_and_keeps_the_region() {
     // The address without a worker is given up after this time.
-    let cluster = Cluster::new(Settings { idle: Duration::from_secs(4), ..patient() });
+    let cluster = Cluster::new(Settings { idle: Duration::from_secs(12), ..patient() });
     let points = (0..2_000_u32).map(|n| f64::from(n.wrapping_mul(0x9e37_79b9) >> 20)).collect();
     let region = Arc::new(DataRegion::Points(Points::new(2, points).unwrap()));
     let selection = Selection::Nearest { at: vec![100.0, 200.0] };
