@@ -4,16 +4,14 @@
 //! Only the clock passed to the nodes jumps, not the machine's. Processes always use the machine's clock: an option for a
 //! different clock would make expired certificates valid.
 
-use crate::cluster::{Cluster, HOUR, patient, soon, until};
-use crate::outcome::{Sets, check};
+use crate::cluster::{Cluster, HOUR, connected, patient, soon, until};
+use crate::outcome::{Sets, check, request};
 use crate::toy::{Input, input_key, plan, registry};
 use crate::worker;
 use actix::prelude::*;
 use pleach_actors::exchange::Exchange;
 use pleach_actors::input_files::InputFileStore;
-use pleach_actors::manager::{
-    Connect, ManagerActor, PendingWorker, ServiceHooks, StartPlan, StudyEvent, StudyRequest,
-};
+use pleach_actors::manager::{ManagerActor, ServiceHooks, StartPlan, StudyEvent, StudyRequest};
 use pleach_actors::storage::{Preparation, Source, StorageActor};
 use pleach_actors::task::unmetered;
 use pleach_actors::transport::hello::Hello;
@@ -26,7 +24,7 @@ use pleach_actors::worker::{
 use pleach_cache::PriorResults;
 use pleach_dispatch::PlanId;
 use pleach_dispatch::message::{InputFile, TaskFailure};
-use pleach_dispatch::study::{Study, StudyOutcome};
+use pleach_dispatch::study::StudyOutcome;
 use pleach_regions::{DataRegion, RegionKey};
 use std::collections::HashMap;
 use std::num::NonZeroU32;
@@ -165,16 +163,7 @@ impl<'a> Managed<'a> {
         let worker = Worker::start(self.cluster, name, doors);
         let far = self.connect(name).await.unwrap_or_else(|refusal| panic!("{name}: {refusal}"));
         let near = soon(self.peers.recv()).await.expect("it has come in");
-        self.manager.do_send(Connect {
-            link: Box::new(near.link),
-            incoming: near.incoming,
-            newcomer: PendingWorker {
-                name: name.to_owned(),
-                host: Some(near.address.ip()),
-                regions: Some(near.regions),
-                ..PendingWorker::local()
-            },
-        });
+        self.manager.do_send(connected(near, name));
         worker.actor.do_send(LinkUp { link: Box::new(far.link), incoming: far.incoming });
         self.workers.push(worker);
     }
@@ -189,16 +178,7 @@ impl<'a> Managed<'a> {
                 told.fetch_add(1, Ordering::SeqCst);
             }
         };
-        let study = StudyRequest {
-            study: Study::new(plan(sets, 4)).expect("a valid plan"),
-            inputs: HashMap::new(),
-            code: Vec::new(),
-            observer: Box::new(observer),
-            replanner: None,
-            retains_results: false,
-            label: None,
-            done,
-        };
+        let study = StudyRequest { observer: Box::new(observer), ..request(plan(sets, 4), done) };
         let begun = self.manager.send(StartPlan { id: PlanId::first_round(1), study }).await;
         begun.expect("the manager lives");
         (outcome, reported)

@@ -2,18 +2,16 @@
 //! has announced. The other workers refuse both and compute the tasks themselves, so no result differs. Nor does it if the
 //! link to a sound worker is slow.
 
-use crate::cluster::{Cluster, patient, soon};
+use crate::cluster::{Cluster, connected, patient, soon};
 use crate::faulty::{Conduct, Faulty, record};
-use crate::outcome::{Sets, check};
+use crate::outcome::{Sets, check, request};
 use crate::sharing_worker::Worker;
 use crate::toy::{input_key, number, plan};
 use crate::worker;
 use actix::prelude::*;
 use pleach_actors::directory::DirectoryMetrics;
 use pleach_actors::exchange::Exchange;
-use pleach_actors::manager::{
-    Connect, GetView, ManagerActor, PendingWorker, ServiceHooks, StartPlan, StudyRequest,
-};
+use pleach_actors::manager::{GetView, ManagerActor, ServiceHooks, StartPlan};
 use pleach_actors::transport::hello::Hello;
 use pleach_actors::transport::identity::Role;
 use pleach_actors::transport::quic::{Peer, Server};
@@ -24,7 +22,7 @@ use pleach_dispatch::directory::TaskRecord;
 use pleach_dispatch::message::{ToManager, ToWorker};
 use pleach_dispatch::plan::{ExecutionPlan, ReuseScope};
 use pleach_dispatch::stage::task_key::{TaskInputId, key};
-use pleach_dispatch::study::{Study, StudyOutcome};
+use pleach_dispatch::study::StudyOutcome;
 use pleach_regions::{DataRegion, TaskKey, provenance_id};
 use pleach_workflow::Value;
 use std::collections::HashMap;
@@ -71,16 +69,7 @@ impl<'a> Group<'a> {
         let connector = self.cluster.connector(name, Role::Worker);
         let far = soon(connector.connect(self.server.address(), Role::Manager, Hello::default())).await;
         let near = soon(self.peers.recv()).await.expect("it has come in");
-        self.manager.do_send(Connect {
-            link: Box::new(near.link),
-            incoming: near.incoming,
-            newcomer: PendingWorker {
-                name: name.to_owned(),
-                host: Some(near.address.ip()),
-                regions: Some(near.regions),
-                ..PendingWorker::local()
-            },
-        });
+        self.manager.do_send(connected(near, name));
         far.unwrap_or_else(|refusal| panic!("{name}: {refusal}"))
     }
 
@@ -114,16 +103,7 @@ impl<'a> Group<'a> {
     /// Executes the study.
     async fn execute(&self, plan: ExecutionPlan) -> StudyOutcome {
         let (done, outcome) = oneshot::channel();
-        let study = StudyRequest {
-            study: Study::new(plan).expect("a valid plan"),
-            inputs: HashMap::new(),
-            code: Vec::new(),
-            observer: Box::new(|_| {}),
-            replanner: None,
-            retains_results: false,
-            label: None,
-            done,
-        };
+        let study = request(plan, done);
         let begun = self.manager.send(StartPlan { id: PlanId::first_round(1), study }).await;
         begun.expect("the manager lives");
         soon(outcome).await.expect("the manager lives")

@@ -1,5 +1,6 @@
 //! A manager, and workers that the tests play: what it sends, and in which order.
 
+use crate::outcome::request;
 use crate::toy::plan;
 use actix::prelude::*;
 use parking_lot::Mutex;
@@ -15,10 +16,9 @@ use pleach_dispatch::message::{
     ToWorker,
 };
 use pleach_dispatch::plan::BucketPlan;
-use pleach_dispatch::study::{Replanner, Study, StudyOutcome, StudySnapshot};
+use pleach_dispatch::study::{Replanner, StudyOutcome, StudySnapshot};
 use pleach_dispatch::{InstanceId, LeaseId, PlanId};
 use pleach_regions::Table;
-use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
@@ -74,16 +74,7 @@ fn idler(manager: &Addr<ManagerActor>, slots: u32) -> MemoryEnd {
 /// Returns a study of two stages with `instances` each, in buckets of `bucket`.
 fn study(instances: i64, bucket: usize, done: oneshot::Sender<StudyOutcome>) -> StudyRequest {
     let sets: Vec<(usize, [i64; 5])> = (0..instances).map(|n| (0, [n, 0, 0, 1, 2])).collect();
-    StudyRequest {
-        study: Study::new(plan(&sets, bucket)).expect("a valid plan"),
-        inputs: HashMap::new(),
-        code: Vec::new(),
-        observer: Box::new(|_| {}),
-        replanner: None,
-        retains_results: false,
-        label: None,
-        done,
-    }
+    request(plan(&sets, bucket), done)
 }
 
 /// Returns a study of 12 instances in four buckets, two stages of six instances each.

@@ -1,6 +1,7 @@
 //! Cluster on loopback: an authority, a clock, the operator's notices, and nodes.
 
 use parking_lot::Mutex;
+use pleach_actors::manager::{Connect, PendingWorker};
 use pleach_actors::transport::certs::{Authority, Credentials, Validity};
 use pleach_actors::transport::clock::Clock;
 use pleach_actors::transport::hello::{Hello, Version};
@@ -142,4 +143,18 @@ pub(crate) async fn until(holds: impl Fn() -> bool) {
         }
     })
     .await;
+}
+
+/// Returns the message by which a manager takes on a worker whose connection has come in.
+pub(crate) fn connected(near: Peer, name: &str) -> Connect {
+    Connect {
+        link: Box::new(near.link),
+        incoming: near.incoming,
+        newcomer: PendingWorker {
+            name: name.to_owned(),
+            host: Some(near.address.ip()),
+            regions: Some(near.regions),
+            ..PendingWorker::local()
+        },
+    }
 }

@@ -110,7 +110,7 @@ pub(crate) fn annotations(
     })
 }
 
-/// Returns the annotations of a slide, whose positions do not look like micrometers unless the study says that they are.
+/// Returns the annotations of a slide, whose positions do not look like micrometers unless the study states their unit.
 ///
 /// # Errors
 /// [`ReferenceError`] names the file, or the slide.

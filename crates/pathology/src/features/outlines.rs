@@ -1,7 +1,7 @@
 //! Outlines of objects without their numbers, as a `polygons` region.
 
-use super::shape::outline;
-use super::{OBJECTS, invalid};
+use super::invalid;
+use super::shape::{SHAPE, outline};
 use crate::objects::ObjectSet;
 use crate::typed_operation::{Arguments, Inputs, TypedOperation, port};
 use pleach_regions::{DataRegion, ElementType, Polygons};
@@ -11,15 +11,9 @@ use pleach_workflow::OperationError;
 /// a ring for each hole and for each part that touches the others at corners only.
 pub(crate) const OUTLINES: TypedOperation = TypedOperation {
     name: "features.outlines",
-    version: 1,
-    arguments: &[],
-    inputs: &[OBJECTS],
     outputs: &[port("outlines", ElementType::Polygons)],
-    nanoseconds_a_pixel: 10.0,
-    bytes_a_pixel: 0.85,
-    fixed_bytes: 0,
-    within_core: None,
     run,
+    ..SHAPE
 };
 
 fn run(inputs: &Inputs<'_>, _: &Arguments<'_>) -> Result<Vec<DataRegion>, OperationError> {

@@ -66,3 +66,26 @@ fn widened([x, y, width, height]: [u32; 4], halo_px: u32, size: [u32; 2]) -> [u3
 fn overlap(a: &[u32; 4], b: &[u32; 4]) -> bool {
     (0..2).all(|axis| a[axis] < b[axis] + b[axis + 2] && b[axis] < a[axis] + a[axis + 2])
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn boxes_cover_the_touched_pixels_of_the_image() {
+        let covered = |low, high| covered([low, high], [100, 50]);
+        assert_eq!(covered([10.2, 5.0], [20.0, 7.1]), Some([10, 5, 10, 3]));
+        assert_eq!(covered([-4.0, 40.0], [3.0, 90.0]), Some([0, 40, 3, 10]));
+        assert_eq!(covered([100.0, 0.0], [120.0, 9.0]), None);
+        assert_eq!(covered([-9.0, 0.0], [-1.0, 9.0]), None);
+        assert_eq!(widened([10, 5, 10, 3], 8, [100, 50]), [2, 0, 26, 16]);
+        assert_eq!(widened([90, 40, 10, 10], u32::MAX, [100, 50]), [0, 0, 100, 50]);
+    }
+
+    #[test]
+    fn boxes_that_share_an_edge_do_not_overlap() {
+        let core = [10, 10, 20, 20];
+        assert!(!overlap(&core, &[30, 10, 5, 5]) && !overlap(&core, &[10, 30, 5, 5]));
+        assert!(overlap(&core, &[29, 29, 5, 5]) && overlap(&core, &[0, 0, 50, 50]));
+    }
+}
