@@ -43,7 +43,7 @@ pub enum ClusteringError {
 }
 
 impl Clustering {
-    /// Creates a clustering from the tasks of each job, in the order in which the job executes them.
+    /// Creates a clustering from the tasks of each job in their order of execution.
     ///
     /// # Errors
     /// If a job is empty, a task is not in exactly one job, a job executes a task before one of its parents, or jobs depend on
@@ -151,7 +151,7 @@ mod tests {
     use super::*;
     use crate::workflow::DataFile;
 
-    /// A chain of four tasks, each of which reads the file of the one before.
+    /// A chain of four tasks. Each reads the file of its parent.
     fn chain() -> Workflow {
         let task = |number: u32| Task {
             id: format!("t{number}"),

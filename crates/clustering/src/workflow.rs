@@ -140,13 +140,13 @@ impl Workflow {
         &self.files
     }
 
-    /// Returns the tasks on which a task depends, in ascending order.
+    /// Returns the parents of a task, in ascending order.
     #[must_use]
     pub fn parents(&self, task: u32) -> &[u32] {
         &self.parents[task as usize]
     }
 
-    /// Returns the tasks that depend on a task, in ascending order.
+    /// Returns the children of a task, in ascending order.
     #[must_use]
     pub fn children(&self, task: u32) -> &[u32] {
         &self.children[task as usize]
