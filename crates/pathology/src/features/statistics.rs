@@ -1,8 +1,7 @@
 //! Statistics of the pixels of each object, over all planes of the tile.
 
 use super::columns::PER_CHANNEL;
-use super::entropy::Entropy;
-use super::histogram::{ByteStatistics, Histogram};
+use super::counts::{ByteStatistics, Entropy, Histogram};
 use super::{CHANNELS, OBJECTS, invalid, plane, rows};
 use crate::typed_operation::{Arguments, Inputs, TypedOperation, port};
 use pleach_regions::{DataRegion, ElementType};

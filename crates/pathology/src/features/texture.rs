@@ -7,7 +7,7 @@
 //! Two definitions of the paper are ambiguous. As in mahotas, logarithms are of base 2, and the correlation of a single class
 //! is 1. The difference variance is the variance of |i − j|.
 
-use super::entropy::Entropy;
+use super::counts::{Entropy, PowerSums};
 use super::{CHANNELS, OBJECTS, columns, invalid, plane, rows};
 use crate::objects::PixelObjects;
 use crate::typed_operation::{Arguments, Inputs, TypedOperation, argument, port};
@@ -147,10 +147,12 @@ impl Texture {
     }
 }
 
-/// A symmetric matrix of pairs, and its sums.
+/// A symmetric matrix of pairs: its upper triangle, and its sums.
 #[derive(Default)]
 struct Sums {
-    matrix: Vec<u32>,
+    /// Rows from the diagonal on, one after the other. Cells beside the diagonal occur twice in the matrix.
+    diagonal: Vec<u32>,
+    beside: Vec<u32>,
     /// Pairs by the first level, by the sum of both, and by their difference.
     margin: Vec<u32>,
     sums: Vec<u32>,
@@ -160,74 +162,72 @@ struct Sums {
 impl Sums {
     /// Takes the pairs of `count` levels in both orders. Returns their number.
     fn add(&mut self, pairs: &[u32], count: usize) -> u32 {
-        let lengths = [count * count, count, 2 * count - 1, count];
-        let lists = [&mut self.matrix, &mut self.margin, &mut self.sums, &mut self.differences];
+        let lengths = [count, 2 * count - 1, count];
+        let lists = [&mut self.margin, &mut self.sums, &mut self.differences];
         for (list, length) in lists.into_iter().zip(lengths) {
             list.clear();
             list.resize(length, 0);
         }
+        self.diagonal.clear();
+        self.beside.clear();
         let classes = count + 1;
-        let mut total = 0;
-        for (i, row) in self.matrix.chunks_exact_mut(count).enumerate() {
-            let from = &pairs[(i + 1) * classes + 1..][..count];
-            let transposed = pairs[classes + i + 1..].iter().step_by(classes);
-            for (j, ((to, one), other)) in row.iter_mut().zip(from).zip(transposed).enumerate() {
-                let both = one + other;
-                *to = both;
-                self.margin[i] += both;
-                self.sums[i + j] += both;
-                self.differences[i.abs_diff(j)] += both;
+        for i in 0..count {
+            let row = &pairs[(i + 1) * classes + 1..][..count];
+            self.diagonal.push(2 * row[i]);
+            let first = self.beside.len();
+            let column = pairs[(i + 1) * classes..].iter().skip(classes + i + 1).step_by(classes);
+            self.beside.extend(row[i + 1..].iter().zip(column).map(|(one, other)| one + other));
+            let beside = &self.beside[first..];
+            for (margin, both) in self.margin[i + 1..].iter_mut().zip(beside) {
+                *margin += both;
             }
-            total += self.margin[i];
+            for (sum, both) in self.sums[2 * i + 1..].iter_mut().zip(beside) {
+                *sum += 2 * both;
+            }
+            for (difference, both) in self.differences[1..].iter_mut().zip(beside) {
+                *difference += 2 * both;
+            }
+            self.margin[i] += 2 * row[i] + beside.iter().sum::<u32>();
+            self.sums[2 * i] += 2 * row[i];
         }
-        total
+        self.differences[0] = self.diagonal.iter().sum();
+        self.margin.iter().sum()
     }
 
     /// Returns the features of the matrix. Its levels begin at `low`, and it has this number of pairs.
     fn features(&self, low: usize, pairs: f64) -> [f64; FEATURES] {
-        let Self { matrix, margin, sums, differences } = self;
-        let count = margin.len();
-        let (mut energy, mut product) = (0.0, 0.0);
-        for (i, row) in matrix.chunks_exact(count).enumerate() {
-            for (j, pairs_of_levels) in row.iter().enumerate().filter(|(_, pairs)| **pairs > 0) {
-                let share = f64::from(*pairs_of_levels) / pairs;
-                energy += share * share;
-                product += share * ((low + i) * (low + j)) as f64;
-            }
-        }
-        let share = |pairs_of_levels: &u32| f64::from(*pairs_of_levels) / pairs;
-        let moments = |list: &[u32], first: usize| {
-            let number = |index: usize| (first + index) as f64;
-            let mean: f64 = list.iter().enumerate().map(|(index, n)| share(n) * number(index)).sum();
-            let spread = list.iter().enumerate().map(|(index, n)| share(n) * (number(index) - mean).powi(2));
-            (mean, spread.sum::<f64>())
-        };
+        let Self { diagonal, beside, margin, sums, differences } = self;
+        let squares = |cells: &[u32]| cells.iter().map(|n| u64::from(*n) * u64::from(*n)).sum::<u64>();
+        let [of_margin, of_sums, of_differences] =
+            [margin, sums, differences].map(|list| PowerSums::of(list));
+        let variance = |list: &PowerSums| list.central().second / pairs;
+        // 4·i·j = (i + j)² − (i − j)², and differences in both directions have a mean of 0.
+        let covariance = (of_sums.central().second - of_differences.second() as f64) / (4.0 * pairs);
+        let of_levels = variance(&of_margin);
+        let homogeneity: f64 = differences
+            .iter()
+            .enumerate()
+            .map(|(difference, n)| f64::from(*n) / (1.0 + (difference * difference) as f64))
+            .sum();
         let bits = Entropy::of_total(pairs);
-        let entropy = bits.of(matrix);
-        let (mean, variance) = moments(margin, low);
-        let (sum_mean, sum_variance) = moments(sums, 2 * low);
-        let (_, difference_variance) = moments(differences, 0);
-        let weighted = |weight: fn(f64) -> f64| -> f64 {
-            differences.iter().enumerate().map(|(index, n)| share(n) * weight(index as f64)).sum()
-        };
+        let entropy = bits.of_weighted(bits.weighted_sum(diagonal) + 2.0 * bits.weighted_sum(beside));
         // Both margins are equal. The entropy of the product of the margins is the sum of theirs, and so is the cross entropy
         // of the matrix and that product.
-        let of_margin = bits.of(margin);
-        let independent = 2.0 * of_margin;
-        let excess = (independent - entropy).max(0.0);
+        let margin_entropy = bits.of(margin);
+        let excess = (2.0 * margin_entropy - entropy).max(0.0);
         [
-            energy,
-            weighted(|difference| difference * difference),
-            if variance > 0.0 { (product - mean * mean) / variance } else { 1.0 },
-            variance,
-            weighted(|difference| 1.0 / (1.0 + difference * difference)),
-            sum_mean,
-            sum_variance,
+            (squares(diagonal) + 2 * squares(beside)) as f64 / (pairs * pairs),
+            of_differences.second() as f64 / pairs,
+            if of_levels > 0.0 { covariance / of_levels } else { 1.0 },
+            of_levels,
+            homogeneity / pairs,
+            of_sums.mean() + 2.0 * low as f64,
+            variance(&of_sums),
             bits.of(sums),
             entropy,
-            difference_variance,
+            variance(&of_differences),
             bits.of(differences),
-            if of_margin > 0.0 { -excess / of_margin } else { 0.0 },
+            if margin_entropy > 0.0 { -excess / margin_entropy } else { 0.0 },
             (1.0 - (-2.0 * excess).exp()).max(0.0).sqrt(),
         ]
     }

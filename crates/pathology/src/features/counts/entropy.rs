@@ -16,36 +16,53 @@ fn weighted_logarithm(count: u32) -> f64 {
 
 /// Entropy of counts with a known sum, in bits.
 #[derive(Clone, Copy)]
-pub(super) struct Entropy {
+pub(crate) struct Entropy {
     table: &'static [f64; ENTRIES],
     total: f64,
     log_total: f64,
 }
 
 impl Entropy {
-    pub(super) fn of_total(total: f64) -> Self {
+    pub(crate) fn of_total(total: f64) -> Self {
         Self { table: &TABLE, total, log_total: total.log2() }
     }
 
     /// Returns −Σ p·log₂ p, as log₂ N − Σ n·log₂ n / N. It is 0, and not a rounding error, if there is only one count.
-    pub(super) fn of(&self, counts: &[u32]) -> f64 {
-        let mut sums = [0.0; 4];
-        let (chunks, rest) = counts.as_chunks::<4>();
-        for chunk in chunks {
-            for (sum, count) in sums.iter_mut().zip(chunk) {
-                *sum += self.weighted(*count);
-            }
+    pub(crate) fn of(&self, counts: &[u32]) -> f64 {
+        self.of_weighted(self.weighted_sum(counts))
+    }
+
+    /// Returns Σ n·log₂ n.
+    pub(crate) fn weighted_sum(&self, counts: &[u32]) -> f64 {
+        if self.total < ENTRIES as f64 {
+            // Each count has an entry: the mask only spares the comparison.
+            sum_by(counts, |count| self.table[count as usize % ENTRIES])
+        } else {
+            sum_by(counts, |count| {
+                self.table.get(count as usize).copied().unwrap_or_else(|| weighted_logarithm(count))
+            })
         }
-        let rest: f64 = rest.iter().map(|count| self.weighted(*count)).sum();
-        let sum = sums[0] + sums[1] + (sums[2] + sums[3]) + rest;
+    }
+
+    /// Returns the entropy for Σ n·log₂ n.
+    pub(crate) fn of_weighted(&self, sum: f64) -> f64 {
         let entropy = self.log_total - sum / self.total;
         // Counts other than 0 and the total add 1/N bits or more.
         if entropy * self.total < 0.5 { 0.0 } else { entropy }
     }
+}
 
-    fn weighted(&self, count: u32) -> f64 {
-        self.table.get(count as usize).copied().unwrap_or_else(|| weighted_logarithm(count))
+/// Returns the sum over all counts, in four lanes so that additions need not wait for each other.
+fn sum_by(counts: &[u32], weighted: impl Fn(u32) -> f64) -> f64 {
+    let mut sums = [0.0; 4];
+    let (chunks, rest) = counts.as_chunks::<4>();
+    for chunk in chunks {
+        for (sum, count) in sums.iter_mut().zip(chunk) {
+            *sum += weighted(*count);
+        }
     }
+    let rest: f64 = rest.iter().map(|count| weighted(*count)).sum();
+    sums[0] + sums[1] + (sums[2] + sums[3]) + rest
 }
 
 #[cfg(test)]
