@@ -95,25 +95,25 @@ impl Clustering {
     }
 
     /// Returns the workflow whose tasks are the jobs: run times are summed, a job reads files that none of its tasks writes,
-    /// and dependencies within a job are dropped. Job `j` is task `j` with the id of its only task, or else `job-j`.
+    /// and dependencies within a job are dropped. Job `j` is task `j`, with the id of its first task.
     ///
     /// # Errors
     /// If jobs depend on each other in a cycle.
     pub fn workflow(&self, workflow: &Workflow) -> Result<Workflow, WorkflowError> {
         let job_of = self.job_of();
-        let job = |number: usize, tasks: &Vec<u32>| {
+        let job = |tasks: &Vec<u32>| {
             let of = |task: &u32| &workflow.tasks()[*task as usize];
             let first = of(&tasks[0]);
             let same = tasks.iter().all(|task| of(task).kind == first.kind);
             Task {
-                id: if tasks.len() == 1 { first.id.clone() } else { format!("job-{number}") },
+                id: first.id.clone(),
                 kind: if same { first.kind.clone() } else { "mixed".to_owned() },
                 seconds: tasks.iter().map(|task| of(task).seconds).sum(),
                 reads: tasks.iter().flat_map(|task| of(task).reads.iter().copied()).collect(),
                 writes: tasks.iter().flat_map(|task| of(task).writes.iter().copied()).collect(),
             }
         };
-        let jobs = self.jobs.iter().enumerate().map(|(number, tasks)| job(number, tasks)).collect();
+        let jobs = self.jobs.iter().map(job).collect();
         let edges = workflow.edges().map(|(parent, child)| (job_of[parent as usize], job_of[child as usize]));
         let edges: Vec<_> = edges.filter(|(parent, child)| parent != child).collect();
         Workflow::new(workflow.name(), jobs, workflow.files().to_vec(), &edges)
@@ -146,8 +146,6 @@ impl Clustering {
 
 #[cfg(test)]
 mod tests {
-    #![expect(clippy::unwrap_used, reason = "tests")]
-
     use super::*;
     use crate::workflow::DataFile;
 
@@ -171,7 +169,7 @@ mod tests {
         let jobs = clustering.workflow(&workflow).unwrap();
         assert_eq!(jobs.edges().collect::<Vec<_>>(), [(0, 1), (1, 2)]);
         let joined = &jobs.tasks()[1];
-        assert_eq!((joined.id.as_str(), joined.seconds), ("job-1", 5.0));
+        assert_eq!((joined.id.as_str(), joined.seconds), ("t1", 5.0));
         assert_eq!((&joined.reads[..], &joined.writes[..]), (&[0][..], &[1, 2][..]));
         let outer = Clustering::new(&jobs, vec![vec![0, 1], vec![2]]).unwrap();
         assert_eq!(clustering.then(&outer).jobs(), [vec![0, 1, 2], vec![3]]);

@@ -281,8 +281,6 @@ fn cycle(tasks: &[Task], parents: &Lists, waits_for: &[usize]) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    #![expect(clippy::unwrap_used, reason = "tests")]
-
     use super::*;
 
     fn task(id: &str) -> Task {
