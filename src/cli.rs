@@ -4,7 +4,7 @@
 //! processes of a cluster, and [`storage`] the commands for stored data.
 
 mod client;
-mod doctor;
+mod cluster;
 mod external;
 pub(crate) mod manual;
 mod node;
@@ -21,8 +21,12 @@ pub(crate) use client::{
     CancelArgs, DrainArgs, ForgetArgs, ManagerArgs, OptionalManagerArgs, QueryArgs, ResultsArgs, StatusArgs,
     SubmitArgs, WatchArgs,
 };
-pub(crate) use doctor::DoctorArgs;
+pub(crate) use cluster::{
+    ClusterArgs, ClusterCommand, ClusteredFormatArg, FormatArg, GenerateArgs, MethodArg, ReadingArg,
+    VerticalArg,
+};
 pub(crate) use external::{AnalyzeArgs, ClassifyArgs, SampleArgs};
+pub(crate) use node::doctor::DoctorArgs;
 pub(crate) use node::{ManagerProcessArgs, Placement, TimeArg, WorkerProcessArgs};
 pub(crate) use operations::OperationSource;
 pub(crate) use plan::PlanArgs;
@@ -123,6 +127,8 @@ pub(crate) enum Command {
     Simulate(SimulateArgs),
     /// Step through the log of a simulated cluster
     Replay(ReplayArgs),
+    /// Cluster tasks of scientific workflows to jobs, and simulate the gain of each method
+    Cluster(ClusterArgs),
     /// Measure, list, check and clean storage tiers
     #[command(subcommand)]
     Storage(StorageCommand),
@@ -389,8 +395,9 @@ pub(crate) fn parse() -> Result<Command, Parsed> {
             return Parsed::Help { asked_for_nothing };
         }
         let text = error.render().to_string();
-        let told =
-            |line: &&str| !line.is_empty() && !line.starts_with("Usage:") && !line.starts_with("For more");
+        let told = |line: &&str| {
+            !line.is_empty() && !["Usage:", "pleach ", "For more"].iter().any(|start| line.starts_with(start))
+        };
         let told: Vec<&str> = text.lines().map(str::trim).filter(told).collect();
         let mut message = told.join("; ").replace(":; ", ": ").trim_start_matches("error: ").to_owned();
         if error.kind() == ErrorKind::MissingRequiredArgument {

@@ -3,12 +3,12 @@
 mod analyze;
 mod client;
 mod cluster;
+mod clustering;
 mod completions;
 mod explain;
 mod man;
 pub(crate) mod plan;
 mod region;
-mod replay;
 mod run;
 mod sample;
 mod segment;
@@ -57,7 +57,8 @@ pub(crate) fn execute(command: Command, registry: &Registry) -> CommandResult {
         Command::Drain(args) => client::drain::execute(&args),
         Command::Doctor(args) => cluster::doctor::execute(&args),
         Command::Simulate(args) => simulate::execute(&args, registry),
-        Command::Replay(args) => replay::execute(&args),
+        Command::Replay(args) => simulate::replay::execute(&args),
+        Command::Cluster(args) => clustering::execute(&args),
         Command::Storage(command) => cluster::storage::execute(&command),
         Command::Cache(command) => cluster::cache::execute(&command),
         Command::Tissue(args) => tissue::execute(&args),

@@ -31,7 +31,7 @@ pub(super) const VARIABLES: [(&str, &str, &str); 2] = [
 pub(crate) type Example = (&'static str, &'static str);
 
 /// Examples of each command, by its words after `pleach`. Those of `pleach` itself come first.
-pub(crate) const EXAMPLES: [(&str, &[Example]); 46] = [
+pub(crate) const EXAMPLES: [(&str, &[Example]); 48] = [
     (
         "",
         &[
@@ -256,6 +256,30 @@ pub(crate) const EXAMPLES: [(&str, &[Example]); 46] = [
         &[(
             "pleach replay run.log --max-events 500",
             "Show the state of a simulated cluster after 500 events.",
+        )],
+    ),
+    (
+        "cluster",
+        &[
+            (
+                "pleach cluster workflow.dax --method all",
+                "Compare all clustering methods on a workflow, by simulation.",
+            ),
+            (
+                "pleach cluster workflow.dax --method best --workers 50 --queue 120 --plot figures",
+                "Choose a method for 50 workers behind a queue of 120 s, and draw the execution.",
+            ),
+            (
+                "pleach cluster workflow.dax --method hrb --vertical prior --out jobs.json",
+                "Join chains, balance the run times of each level, and write the jobs.",
+            ),
+        ],
+    ),
+    (
+        "cluster generate",
+        &[(
+            "pleach cluster generate ligo --tasks 800 --seed 1 --out ligo.dax",
+            "Generate a workflow with the shape of LIGO's.",
         )],
     ),
     (

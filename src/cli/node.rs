@@ -1,4 +1,6 @@
-//! Grammar of the commands that run a process of a cluster.
+//! Grammar of the commands that run a process of a cluster, and of `pleach doctor`.
+
+pub(super) mod doctor;
 
 use super::operations::{CodeArgs, NodeOperationArgs};
 use super::{CacheArgs, Span, SpillArgs, at_least_one, cache_location, threads};

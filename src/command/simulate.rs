@@ -1,5 +1,7 @@
 //! `pleach simulate`: simulates a study on a base cluster and cloud pools under several policies. Prints a table or a
-//! document and writes figures.
+//! document and writes figures. [`replay`] shows the log of a simulated cluster.
+
+pub(super) mod replay;
 
 use crate::burst::{BurstFile, Deadline, SimulatedStudy};
 use crate::cli::SimulateArgs;

@@ -128,6 +128,13 @@ impl Workflow {
         &self.name
     }
 
+    /// Returns the workflow with another name.
+    #[must_use]
+    pub fn with_name(mut self, name: impl Into<String>) -> Self {
+        self.name = name.into();
+        self
+    }
+
     /// Returns all tasks.
     #[must_use]
     pub fn tasks(&self) -> &[Task] {

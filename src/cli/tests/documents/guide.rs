@@ -43,7 +43,13 @@ fn reference_lists_every_command() {
     fn leaves(command: &clap::Command, words: &str, found: &mut Vec<String>) {
         for below in command.get_subcommands().filter(|below| below.get_name() != "help") {
             let words = format!("{words} {}", below.get_name());
-            if below.has_subcommands() { leaves(below, &words, found) } else { found.push(words) }
+            if below.has_subcommands() {
+                leaves(below, &words, found);
+            }
+            // A group with arguments of its own is a command too.
+            if !below.has_subcommands() || below.get_positionals().next().is_some() {
+                found.push(words);
+            }
         }
     }
     let reference = text("docs/reference.md");

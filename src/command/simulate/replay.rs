@@ -20,7 +20,7 @@ struct Replayed<'a> {
 }
 
 /// Runs the command.
-pub(super) fn execute(args: &ReplayArgs) -> CommandResult {
+pub(in crate::command) fn execute(args: &ReplayArgs) -> CommandResult {
     let file = args.log.display();
     let text = std::fs::read_to_string(&args.log)
         .map_err(|cause| CommandError::Input(format!("{file}: failed to read: {cause}")))?;

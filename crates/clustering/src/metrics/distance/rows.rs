@@ -1,0 +1,281 @@
+//! Distances from one class of tasks to all others.
+
+use std::collections::BTreeMap;
+
+use super::classes::Classes;
+use crate::workflow::Workflow;
+
+/// Entries of an index above which distances are computed without one: an entry and its inverse take 16 bytes, so an index
+/// has at most 320 MB.
+const MAX_ENTRIES: usize = 20_000_000;
+
+/// Longest path to a successor of all classes that is looked for.
+const MAX_TRIED_LENGTH: u32 = 8;
+
+/// Successors that are tried at each length: each try walks the edges above one.
+const MAX_TRIES: usize = 3;
+
+/// Distance between tasks of one class and the tasks of all classes.
+#[derive(Debug)]
+pub(crate) struct Row {
+    /// Distance and class, by distance, where the distance is less than `rest`. The own class is among them if it has a second
+    /// task.
+    pub(crate) near: Vec<(u32, u32)>,
+    /// Distance to the tasks of all other classes.
+    pub(crate) rest: u32,
+}
+
+/// Distances between the tasks of a level, row by row: the length of the shortest path from one task to a common successor and
+/// from there back to the other task (paper 002, section 4.1).
+#[derive(Debug)]
+pub(crate) struct Rows<'a> {
+    graph: &'a Workflow,
+    level: usize,
+    classes: &'a Classes<'a>,
+    index: Option<Index>,
+    /// Least distance per class in the present row, `u32::MAX` if unknown.
+    best: Vec<u32>,
+}
+
+/// Successors of classes, and classes of successors. Successors with one parent are left out: that parent is nearer.
+#[derive(Debug)]
+struct Index {
+    /// Successor and length of the shortest path to it.
+    successors: Vec<Vec<(u32, u32)>>,
+    /// Length and class for each task, by length.
+    classes: Vec<Vec<(u32, u32)>>,
+    /// Distance of all pairs of classes without a nearer common successor.
+    rest: u32,
+}
+
+impl<'a> Rows<'a> {
+    pub(crate) fn new(graph: &'a Workflow, level: usize, classes: &'a Classes<'a>) -> Self {
+        let index = Index::new(graph, level, classes);
+        Self { graph, level, classes, index, best: vec![u32::MAX; classes.len()] }
+    }
+
+    /// Returns the row of a class.
+    pub(crate) fn row(&mut self, class: u32) -> Row {
+        let rest;
+        let mut touched = Vec::new();
+        if let Some(index) = &self.index {
+            rest = index.rest;
+            for (successor, to) in &index.successors[class as usize] {
+                for (from, other) in &index.classes[*successor as usize] {
+                    let distance = to + from;
+                    if distance >= rest {
+                        break;
+                    }
+                    let best = &mut self.best[*other as usize];
+                    if *best == u32::MAX {
+                        touched.push(*other);
+                    }
+                    *best = distance.min(*best);
+                }
+            }
+        } else {
+            rest = super::max_distance(self.graph, self.level);
+            self.search(class);
+            touched.extend(0..self.classes.len() as u32);
+        }
+        let mut near = Vec::with_capacity(touched.len());
+        for other in touched {
+            let distance = std::mem::replace(&mut self.best[other as usize], u32::MAX);
+            let is_other_task = other != class || self.classes.weights[class as usize] > 1;
+            if distance < rest && is_other_task {
+                near.push((distance, other));
+            }
+        }
+        near.sort_unstable();
+        Row { near, rest }
+    }
+
+    /// Computes the row of a class from the graph: paths to successors downward, paths from them upward.
+    fn search(&mut self, class: u32) {
+        let mut nearest = vec![u32::MAX; self.graph.tasks().len()];
+        for (successor, length) in
+            Search::new(self.graph).successors(self.classes.children[class as usize], u32::MAX)
+        {
+            nearest[successor as usize] = length;
+        }
+        let above = |nearest: &[u32], children: &[u32]| {
+            children
+                .iter()
+                .map(|child| nearest[*child as usize])
+                .min()
+                .map_or(u32::MAX, |least| least.saturating_add(1))
+        };
+        for task in self.graph.levels()[self.level + 1..].iter().rev().flatten() {
+            let least = above(&nearest, self.graph.children(*task));
+            let own = &mut nearest[*task as usize];
+            *own = least.min(*own);
+        }
+        for (best, children) in self.best.iter_mut().zip(&self.classes.children) {
+            *best = above(&nearest, children);
+        }
+    }
+}
+
+impl Index {
+    /// Creates the index of a level. `None` if it would have more than [`MAX_ENTRIES`].
+    fn new(graph: &Workflow, level: usize, classes: &Classes<'_>) -> Option<Self> {
+        let mut search = Search::new(graph);
+        let rest = rest(graph, level, classes, &mut search);
+        // The longer of two paths shorter than `rest` together. Without edges over several levels, both have the same length.
+        let max_length = if super::has_long_edges(graph, level) { rest - 2 } else { (rest - 1) / 2 };
+        let mut entries = 0;
+        let mut lists = Vec::with_capacity(classes.len());
+        let mut inverse = vec![Vec::new(); graph.tasks().len()];
+        for (class, children) in (0..).zip(&classes.children) {
+            let mut list = search.successors(children, max_length);
+            list.retain(|(successor, _)| graph.parents(*successor).len() > 1);
+            entries += list.len();
+            if entries > MAX_ENTRIES {
+                return None;
+            }
+            for (successor, length) in &list {
+                inverse[*successor as usize].push((*length, class));
+            }
+            lists.push(list);
+        }
+        for list in &mut inverse {
+            list.sort_unstable();
+        }
+        Some(Self { successors: lists, classes: inverse, rest })
+    }
+}
+
+/// Returns a distance that no pair of classes exceeds and that all pairs have that are not nearer: that of a successor at the
+/// same length from all classes, or else the largest.
+fn rest(graph: &Workflow, level: usize, classes: &Classes<'_>, search: &mut Search<'_>) -> u32 {
+    let mut tries = [0; MAX_TRIED_LENGTH as usize + 1];
+    for (successor, length) in search.successors(classes.children[0], MAX_TRIED_LENGTH) {
+        tries[length as usize] += 1;
+        if tries[length as usize] <= MAX_TRIES
+            && is_at_length_from_all(graph, level, classes, successor, length)
+        {
+            return 2 * length;
+        }
+    }
+    super::max_distance(graph, level)
+}
+
+/// Returns whether the shortest path from all classes to a task has this length.
+fn is_at_length_from_all(
+    graph: &Workflow,
+    level: usize,
+    classes: &Classes<'_>,
+    task: u32,
+    length: u32,
+) -> bool {
+    let mut lengths = vec![u32::MAX; graph.tasks().len()];
+    lengths[task as usize] = 0;
+    let mut reached = vec![task];
+    let mut position = 0;
+    while let Some(task) = reached.get(position).copied() {
+        position += 1;
+        for parent in graph.parents(task) {
+            if lengths[*parent as usize] == u32::MAX && graph.level_of(*parent) > level {
+                lengths[*parent as usize] = lengths[task as usize] + 1;
+                reached.push(*parent);
+            }
+        }
+    }
+    let nearest = |children: &&[u32]| children.iter().map(|child| lengths[*child as usize]).min();
+    classes.children.iter().all(|children| nearest(children) == Some(length - 1))
+}
+
+/// Breadth-first search with marks that serve many searches.
+struct Search<'a> {
+    graph: &'a Workflow,
+    marks: Vec<u32>,
+    number: u32,
+}
+
+impl<'a> Search<'a> {
+    fn new(graph: &'a Workflow) -> Self {
+        Self { graph, marks: vec![0; graph.tasks().len()], number: 0 }
+    }
+
+    /// Returns the successors of tasks with these children up to a length, and the length of the shortest path to each,
+    /// by length.
+    fn successors(&mut self, children: &[u32], max_length: u32) -> Vec<(u32, u32)> {
+        self.number += 1;
+        let mut list = Vec::new();
+        self.extend(&mut list, children, 1, max_length);
+        let mut position = 0;
+        while let Some((task, length)) = list.get(position).copied() {
+            position += 1;
+            self.extend(&mut list, self.graph.children(task), length + 1, max_length);
+        }
+        list
+    }
+
+    fn extend(&mut self, list: &mut Vec<(u32, u32)>, children: &[u32], length: u32, max_length: u32) {
+        if length > max_length {
+            return;
+        }
+        for child in children {
+            let mark = &mut self.marks[*child as usize];
+            if *mark != self.number {
+                *mark = self.number;
+                list.push((*child, length));
+            }
+        }
+    }
+}
+
+/// Adds the number of pairs by distance.
+pub(super) fn count(graph: &Workflow, level: usize, pairs: &mut BTreeMap<u32, u64>) {
+    let classes = Classes::new(graph, &graph.levels()[level]);
+    let mut rows = Rows::new(graph, level, &classes);
+    let tasks: u64 = classes.weights.iter().sum();
+    for (class, weight) in (0..).zip(&classes.weights) {
+        let row = rows.row(class);
+        let mut remaining = tasks - 1;
+        for (distance, other) in &row.near {
+            let others = classes.weights[*other as usize] - u64::from(*other == class);
+            remaining -= others;
+            *pairs.entry(*distance).or_default() += weight * others;
+        }
+        *pairs.entry(row.rest).or_default() += weight * remaining;
+    }
+    // Each pair is in the rows of both of its tasks.
+    for count in pairs.values_mut() {
+        *count /= 2;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workflow::Task;
+
+    #[test]
+    fn rows_with_and_without_an_index_agree() {
+        let task = |number: u32| Task {
+            id: format!("t{number}"),
+            kind: "run".into(),
+            seconds: 1.0,
+            reads: vec![],
+            writes: vec![],
+        };
+        // Edges over one to three levels of ten tasks. Tasks 0 and 1 have the same children, and so have 8 and 9: none.
+        let child =
+            |task: u32, of: u32| (task, (task / 10 + 1 + of % 3) * 10 + (task.max(1) * 7 + of * 3) % 10);
+        let edges: Vec<_> =
+            (0..20).filter(|of| of % 10 < 8).flat_map(|task| [child(task, 0), child(task, 4)]).collect();
+        let graph = Workflow::new("long", (0..50).map(task).collect(), vec![], &edges).unwrap();
+        let classes = Classes::new(&graph, &graph.levels()[0]);
+        let mut rows = Rows::new(&graph, 0, &classes);
+        let indexed: Vec<Row> = (0..classes.len() as u32).map(|class| rows.row(class)).collect();
+        rows.index = None;
+        for (class, row) in (0..).zip(&indexed) {
+            let searched = rows.row(class);
+            let near: Vec<_> =
+                searched.near.into_iter().filter(|(distance, _)| *distance < row.rest).collect();
+            assert_eq!(near, row.near);
+        }
+        assert!(indexed.iter().any(|row| !row.near.is_empty()));
+    }
+}

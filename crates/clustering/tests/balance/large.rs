@@ -1,0 +1,48 @@
+//! Large workflows.
+
+use crate::method_laws::METHODS;
+use crate::support::{layered, workflow};
+use pleach_clustering::{Candidates, Method, Options, Reading, Size, Vertical, cluster, metrics, reduced};
+
+#[test]
+fn all_methods_cluster_ten_thousand_tasks() {
+    let workflow = layered(5, 2000, 3, Some(20));
+    for method in METHODS {
+        for candidates in [Candidates::Spread, Candidates::Examples] {
+            let options = Options { method, candidates, vertical: Vertical::Prior, ..Options::default() };
+            let found = cluster(&workflow, &options);
+            assert_eq!(found.jobs().iter().map(Vec::len).sum::<usize>(), 10_000, "{method:?}");
+            if matches!(method, Method::Hc | Method::Hrb | Method::Hifb | Method::Hdb) {
+                assert!(found.jobs().len() <= 100, "{method:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_hundred_thousand_tasks_have_metrics() {
+    // Half of the tasks have a child of their own. These children share a child: 1.25 · 10⁹ pairs of different children.
+    let edges: Vec<_> =
+        (0..50_000).flat_map(|task| [(task, task + 50_000), (task + 50_000, 100_000)]).collect();
+    let workflow = workflow(&vec![2.0; 100_001], &edges);
+    let found = metrics(&workflow, Reading::Definition);
+    assert_eq!(found[0].tasks, 50_000);
+    assert!(found.iter().all(|level| level.variance.hdv == 0.0 && level.variance.hrv == 0.0));
+    let table = metrics(&workflow, Reading::Table)[0].variance.hdv;
+    // All distances are 2: m = n − 1, and the sum runs over n (n − 1) / 2 pairs.
+    let (pairs, mean) = (50_000.0 * 49_999.0 / 2.0, 49_999.0_f64);
+    let expected = (pairs * (2.0 - mean).powi(2) / 50_000.0).sqrt();
+    assert!((table / expected - 1.0).abs() < 1e-12, "{table}");
+}
+
+#[test]
+fn dense_layers_are_reduced() {
+    // Each task has 300 children in the next level of 400, so every longer edge but few is redundant.
+    let workflow = layered(5, 400, 300, Some(2));
+    let graph = reduced(&workflow);
+    let is_long = |(parent, child): &(u32, u32)| graph.level_of(*child) > graph.level_of(*parent) + 1;
+    assert!(workflow.edges().filter(is_long).count() > 400);
+    assert_eq!(graph.edges().filter(is_long).count(), 0);
+    let options = Options { method: Method::Hdb, size: Size::Jobs(7), ..Options::default() };
+    assert_eq!(cluster(&workflow, &options).jobs().len(), 35);
+}

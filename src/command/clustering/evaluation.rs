@@ -1,0 +1,158 @@
+//! Evaluation of a workflow: simulated clusterings, imbalance before and after, and the choice of a method.
+
+use super::candidates::{
+    Candidate, MethodName, Settings, Simulated, compared, remove_equal_modes, run, run_all,
+};
+use crate::cli::MethodArg;
+use pleach_clustering::chains::chains;
+use pleach_clustering::choose::{Advice, HorizontalMethod, LevelSummary, advise};
+use pleach_clustering::{
+    Clustering, ImbalanceChange, LevelMetrics, Method, Options, Reading, Task, Vertical, Workflow,
+    WorkflowError, cluster, imbalance_after, metrics,
+};
+use std::path::PathBuf;
+
+/// A workflow with its clusterings.
+#[derive(Debug)]
+pub(super) struct Evaluation {
+    pub(super) file: PathBuf,
+    pub(super) workflow: Workflow,
+    /// Simulated clusterings. The first has one job for each task.
+    pub(super) simulated: Vec<Simulated>,
+    /// Position of the clustering of the tables of levels, the figures and `--out`.
+    pub(super) shown: usize,
+    /// Imbalance of the levels of tasks, and of the jobs of the shown clustering.
+    pub(super) imbalance: ImbalanceChange,
+    /// The choice by rule, with `--method best`.
+    pub(super) rule: Option<Rule>,
+}
+
+/// The choice by rule.
+#[derive(Debug)]
+pub(super) struct Rule {
+    /// Position of its clustering.
+    pub(super) position: usize,
+    /// The reason in words.
+    pub(super) reason: String,
+}
+
+impl Evaluation {
+    /// Returns the execution with one job for each task.
+    pub(super) fn baseline(&self) -> &Simulated {
+        &self.simulated[0]
+    }
+
+    /// Returns the clustering of the tables of levels, the figures and `--out`.
+    pub(super) fn shown(&self) -> &Simulated {
+        &self.simulated[self.shown]
+    }
+
+    /// Returns the gain μ of a clustering.
+    pub(super) fn gain(&self, simulated: &Simulated) -> f64 {
+        simulated.gain(self.baseline()).gain()
+    }
+
+    /// Returns the gain that the choice by rule misses.
+    pub(super) fn regret(&self, rule: &Rule) -> f64 {
+        self.gain(self.shown()) - self.gain(&self.simulated[rule.position])
+    }
+}
+
+/// Clusters and simulates a workflow.
+///
+/// # Errors
+/// If jobs depend on each other in a cycle, which is a defect of a method.
+pub(super) fn evaluate(
+    file: PathBuf,
+    workflow: Workflow,
+    method: MethodArg,
+    vertical: Option<Vertical>,
+    reading: Reading,
+    settings: &Settings,
+) -> Result<Evaluation, WorkflowError> {
+    let mut rule = None;
+    let simulated = match MethodName::single(method) {
+        Some(method) => {
+            let candidate = Candidate { method, vertical: vertical.unwrap_or_default() };
+            let mut candidates = vec![Candidate::SINGLE];
+            candidates.extend(Some(candidate).filter(|candidate| *candidate != Candidate::SINGLE));
+            run_all(&workflow, candidates, settings)
+        }
+        None => {
+            let chains = chains(&workflow).iter().filter(|chain| chain.len() > 1).count();
+            let mut simulated = run_all(&workflow, compared(vertical, chains > 0), settings);
+            remove_equal_modes(&mut simulated);
+            if method == MethodArg::Best && vertical != Some(Vertical::Only) {
+                let advice = advice(&workflow, chains, vertical, reading, settings)?;
+                let position = advised(&workflow, &advice, vertical, settings, &mut simulated);
+                rule = Some(Rule { position, reason: advice.reason });
+            }
+            simulated
+        }
+    };
+    let shown = match MethodName::single(method) {
+        Some(_) => simulated.len() - 1,
+        None => least(&simulated),
+    };
+    let imbalance = imbalance_after(&workflow, &simulated[shown].clustering, reading)?;
+    Ok(Evaluation { file, workflow, simulated, shown, imbalance, rule })
+}
+
+/// Returns the position of the clustering with the least makespan, the first one of equals.
+fn least(simulated: &[Simulated]) -> usize {
+    let makespan = |position: &usize| simulated[*position].execution.makespan;
+    (0..simulated.len()).min_by(|one, other| makespan(one).total_cmp(&makespan(other))).unwrap_or(0)
+}
+
+/// Returns the choice by rule, from the metrics of the levels that the method clusters.
+fn advice(
+    workflow: &Workflow,
+    chains: usize,
+    vertical: Option<Vertical>,
+    reading: Reading,
+    settings: &Settings,
+) -> Result<Advice, WorkflowError> {
+    let is_prior = matches!(vertical, None | Some(Vertical::Prior)) && chains > 0;
+    let only = Options { method: Method::None, vertical: Vertical::Only, ..settings.options };
+    let jobs = if is_prior { cluster(workflow, &only) } else { Clustering::single(workflow) };
+    let jobs = jobs.workflow(workflow)?;
+    let summary = |(metrics, level): (&LevelMetrics, &Vec<u32>)| {
+        let tasks: Vec<&Task> = level.iter().map(|task| &jobs.tasks()[*task as usize]).collect();
+        let bytes = |file: &u32| jobs.files()[*file as usize].bytes as f64;
+        let count = tasks.len().max(1) as f64;
+        LevelSummary {
+            tasks: tasks.len(),
+            hrv: metrics.variance.hrv,
+            hdv: metrics.variance.hdv,
+            mean_seconds: tasks.iter().map(|task| task.seconds).sum::<f64>() / count,
+            mean_bytes: tasks.iter().flat_map(|task| &task.reads).map(bytes).sum::<f64>() / count,
+        }
+    };
+    let levels: Vec<LevelSummary> = metrics(&jobs, reading).iter().zip(jobs.levels()).map(summary).collect();
+    let chains = if is_prior { chains } else { 0 };
+    let platform = settings.platform;
+    Ok(advise(chains, &levels, platform.workers(), platform.bytes_per_second()))
+}
+
+/// Returns the position of the clustering of a choice by rule. Adds it if it is missing.
+fn advised(
+    workflow: &Workflow,
+    advice: &Advice,
+    vertical: Option<Vertical>,
+    settings: &Settings,
+    simulated: &mut Vec<Simulated>,
+) -> usize {
+    let method = match advice.method {
+        HorizontalMethod::Hc => MethodName::Hc,
+        HorizontalMethod::Hrb => MethodName::Hrb,
+        HorizontalMethod::Hifb => MethodName::Hifb,
+        HorizontalMethod::Hdb => MethodName::Hdb,
+    };
+    let prior = if advice.is_vertical_prior { Vertical::Prior } else { Vertical::None };
+    let candidate = Candidate { method, vertical: vertical.unwrap_or(prior) };
+    let known = simulated.iter().position(|one| one.candidate == candidate);
+    known.unwrap_or_else(|| {
+        simulated.push(run(workflow, candidate, settings));
+        simulated.len() - 1
+    })
+}
