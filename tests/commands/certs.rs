@@ -1,9 +1,7 @@
 //! `pleach certs` creates an authority, certificates and tokens, as files and as JSON, and refuses invalid requests.
 
-#[path = "support/pleach.rs"]
-mod pleach;
-
-use pleach::pleach;
+use crate::pleach;
+use crate::pleach::pleach;
 use pleach_actors::transport::certs::{Authority, Credentials};
 use pleach_actors::transport::clock::{Clock, SystemClock};
 use pleach_actors::transport::token::Token;

@@ -1,14 +1,9 @@
 //! Client commands without a manager: invalid arguments, and a manager that does not respond.
 
-#[path = "support/pleach.rs"]
-mod pleach;
-#[path = "support/study.rs"]
-mod study;
-
-use pleach::{Answer, pleach};
+use crate::pleach::{Answer, pleach};
+use crate::study::Study;
 use std::net::TcpListener;
 use std::path::Path;
-use study::Study;
 
 /// A study in a folder with an authority and a client certificate, and an address without a listener.
 fn place() -> (Study, String) {

@@ -1,11 +1,7 @@
 //! `pleach cluster`: tables, documents, written jobs and figures of workflows, generated workflows, and refused input.
 
-#[path = "support/data.rs"]
-mod data;
-#[path = "support/pleach.rs"]
-mod pleach;
-
-use pleach::pleach;
+use crate::data;
+use crate::pleach::pleach;
 use pleach_clustering::simulate::{Delay, Overheads, Platform, simulate};
 use pleach_clustering::{
     Clustering, Method, Options, ReadOptions, Reading, Vertical, Workflow, cluster, metrics, read,

@@ -1,15 +1,10 @@
 //! The studies in `examples/` and in the documents can be planned unchanged beside a folder of tiles.
 
-#[path = "support/pleach.rs"]
-mod pleach;
-#[path = "support/study.rs"]
-mod study;
-
-use pleach::pleach;
+use crate::pleach::pleach;
+use crate::study::Study;
 use serde_json::{Value, json};
 use std::fs;
 use std::path::Path;
-use study::Study;
 
 #[test]
 fn every_example_study_can_be_planned() {

@@ -1,9 +1,6 @@
 //! Output generated from the command line's grammar: help, completions and manual pages.
 
-#[path = "support/pleach.rs"]
-mod pleach;
-
-use pleach::pleach;
+use crate::pleach::pleach;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;

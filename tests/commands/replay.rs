@@ -1,9 +1,6 @@
 //! `pleach replay` steps through a simulation log, as text and as JSON, and refuses invalid logs.
 
-#[path = "support/pleach.rs"]
-mod pleach;
-
-use pleach::pleach;
+use crate::pleach::pleach;
 use pleach_simulation::cluster::Cluster;
 use pleach_simulation::event::Event;
 use pleach_simulation::log::Log;

@@ -1,20 +1,11 @@
 //! `pleach segment`: the masks of the original program, and tiles of every kind. `pleach region` for the same images.
 
-#[path = "support/data.rs"]
-mod data;
-#[path = "support/pleach.rs"]
-mod pleach;
-#[path = "segment/region.rs"]
-mod region;
-#[path = "support/tables.rs"]
-mod tables;
-
-use data::data;
+use crate::data::data;
+use crate::pleach::pleach;
+use crate::tables::{Row, rows};
 use image::{DynamicImage, GrayImage, RgbImage};
-use pleach::pleach;
 use serde_json::Value;
 use std::path::Path;
-use tables::{Row, rows};
 
 /// Parameter names on the command line and in the table of the original's masks.
 const PARAMETERS: [(&str, &str); 15] = [

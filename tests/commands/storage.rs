@@ -1,10 +1,6 @@
 //! `pleach storage` lists, verifies, cleans and measures tiers, and refuses invalid requests by name.
 
-#[expect(dead_code, reason = "other tests want what was said")]
-#[path = "support/pleach.rs"]
-mod pleach;
-
-use pleach::pleach;
+use crate::pleach::pleach;
 use pleach_regions::{DataRegion, Raster, RegionKey};
 use pleach_storage::files::OsFileSystem;
 use pleach_storage::{FolderKind, FolderSettings, FolderTier, Tier};

@@ -1,14 +1,9 @@
 //! Progress on a real terminal, provided by `script` of util-linux.
 
-#[path = "support/pleach.rs"]
-mod pleach;
-#[path = "support/study.rs"]
-mod study;
-
+use crate::study::Study;
 use std::fs;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
-use study::Study;
 
 /// 120 s: bounds waits that would otherwise be endless, far above the longest.
 const DEADLINE: Duration = Duration::from_secs(120);

@@ -1,15 +1,8 @@
 //! Responses without variation: every method reports it, and no output contains NaN or infinity.
 
-#[path = "support/pleach.rs"]
-mod pleach;
-#[path = "support/results.rs"]
-mod results;
-#[path = "support/study.rs"]
-mod study;
-
-use pleach::pleach;
-use results::{json, text};
-use study::Study;
+use crate::pleach::pleach;
+use crate::results::{json, text};
+use crate::study::Study;
 
 const METHOD: &str = "[method]\nkind = \"moat\"\ntrajectories = 2\nlevels = 20\n";
 const METRIC: &str = "metric = \"dice\"\n";

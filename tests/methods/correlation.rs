@@ -1,19 +1,10 @@
 //! Correlations: points in the tables, coefficients equal to an independent computation, and the content of the files.
 
-#[path = "support/pleach.rs"]
-mod pleach;
-#[path = "support/results.rs"]
-mod results;
-#[path = "support/study.rs"]
-mod study;
-#[path = "support/tables.rs"]
-mod tables;
-
-use pleach::pleach;
-use results::{json, text};
+use crate::pleach::pleach;
+use crate::results::{json, text};
+use crate::study::Study;
+use crate::tables::rows;
 use std::collections::BTreeSet;
-use study::Study;
-use tables::rows;
 
 const MOAT: &str = "kind = \"moat\"\ntrajectories = 2\nlevels = 20\n";
 

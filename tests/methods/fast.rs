@@ -1,19 +1,10 @@
 //! eFAST: search curves in the tables, indices equal to a plain Fourier transform, and the content of the files.
 
-#[path = "support/pleach.rs"]
-mod pleach;
-#[path = "support/results.rs"]
-mod results;
-#[path = "support/study.rs"]
-mod study;
-#[path = "support/tables.rs"]
-mod tables;
-
-use pleach::pleach;
-use results::{json, text};
+use crate::pleach::pleach;
+use crate::results::{json, text};
+use crate::study::Study;
+use crate::tables::rows;
 use std::f64::consts::TAU;
-use study::Study;
-use tables::rows;
 
 const MOAT: &str = "kind = \"moat\"\ntrajectories = 2\nlevels = 20\n";
 const METRIC: &str = "metric = \"dice\"\n";

@@ -1,27 +1,14 @@
 //! Studies in phases: a screening, then a decomposition or correlations of the survivors.
 
-#[path = "support/interrupted.rs"]
-mod interrupted;
-#[path = "support/pleach.rs"]
-mod pleach;
-#[path = "support/results.rs"]
-mod results;
-#[path = "support/runs.rs"]
-mod runs;
-#[path = "support/study.rs"]
-mod study;
-#[path = "support/tables.rs"]
-mod tables;
-
-use interrupted::{end, start, wait_for};
-use pleach::{Answer, pleach};
-use results::{json, text};
-use runs::{number, responses, run};
+use crate::interrupted::{end, start, wait_for};
+use crate::pleach::{Answer, pleach};
+use crate::results::{json, text};
+use crate::runs::{number, responses, run};
+use crate::study::Study;
+use crate::tables::rows;
 use serde_json::Value;
 use std::fs;
 use std::path::PathBuf;
-use study::Study;
-use tables::rows;
 
 const METHOD: &str = "[method]\nkind = \"moat\"\ntrajectories = 2\nlevels = 20\n";
 const METRIC: &str = "metric = \"dice\"";

@@ -1,21 +1,10 @@
 //! Several responses of one study: the indices of each, from the same runs, equal those of a study with that response alone.
 
-#[path = "support/pleach.rs"]
-mod pleach;
-#[path = "support/results.rs"]
-mod results;
-#[path = "support/runs.rs"]
-mod runs;
-#[path = "support/study.rs"]
-mod study;
-#[path = "support/tables.rs"]
-mod tables;
-
-use pleach::pleach;
-use results::{json, text};
-use runs::{number, responses, run};
-use study::Study;
-use tables::rows;
+use crate::pleach::pleach;
+use crate::results::{json, text};
+use crate::runs::{number, responses, run};
+use crate::study::Study;
+use crate::tables::rows;
 
 const METRIC: &str = "metric = \"dice\"";
 const MOAT: &str = "kind = \"moat\"\ntrajectories = 2\nlevels = 20\n";

@@ -1,27 +1,14 @@
 //! Growing samples until the intervals are narrow enough: results equal those of a sample with the final size from the
 //! start.
 
-#[path = "support/interrupted.rs"]
-mod interrupted;
-#[path = "support/pleach.rs"]
-mod pleach;
-#[path = "support/results.rs"]
-mod results;
-#[path = "support/runs.rs"]
-mod runs;
-#[path = "support/study.rs"]
-mod study;
-#[path = "support/tables.rs"]
-mod tables;
-
-use interrupted::{end, start, wait_for};
-use pleach::pleach;
-use results::{json, text};
-use runs::{number, responses, run};
+use crate::interrupted::{end, start, wait_for};
+use crate::pleach::pleach;
+use crate::results::{json, text};
+use crate::runs::{number, responses, run};
+use crate::study::Study;
+use crate::tables::rows;
 use serde_json::Value;
 use std::fs;
-use study::Study;
-use tables::rows;
 
 const MOAT: &str = "kind = \"moat\"\ntrajectories = 2\nlevels = 20\n";
 const METRIC: &str = "metric = \"dice\"\n";

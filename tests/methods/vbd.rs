@@ -1,23 +1,12 @@
 //! Variance-based decomposition: the design in the tables, the content of the files, and reuse from a cache.
 
-#[path = "support/pleach.rs"]
-mod pleach;
-#[path = "support/results.rs"]
-mod results;
-#[path = "support/runs.rs"]
-mod runs;
-#[path = "support/study.rs"]
-mod study;
-#[path = "support/tables.rs"]
-mod tables;
-
-use pleach::{Answer, pleach};
-use results::{json, text};
-use runs::{number, responses, run};
+use crate::pleach::{Answer, pleach};
+use crate::results::{json, text};
+use crate::runs::{number, responses, run};
+use crate::study::Study;
+use crate::tables::{Row, rows};
 use serde_json::Value;
 use std::collections::BTreeSet;
-use study::Study;
-use tables::{Row, rows};
 
 const MOAT: &str = "kind = \"moat\"\ntrajectories = 2\nlevels = 20\n";
 const METRIC: &str = "metric = \"dice\"\n";

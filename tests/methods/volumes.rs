@@ -1,20 +1,11 @@
 //! The example of tasks that iterate and branch, in one process: five levels of registration, with every reuse scope, with
 //! loops that end early, and by two users who share levels through the cache.
 
-#[path = "support/pleach.rs"]
-mod pleach;
-#[path = "support/registration.rs"]
-mod registration;
-#[path = "support/results.rs"]
-mod results;
-#[path = "support/runs.rs"]
-mod runs;
-#[path = "support/study.rs"]
-mod study;
-
-use pleach::pleach;
-use registration::{LEVELS, refinements};
-use runs::{number, responses, run};
+use crate::pleach::pleach;
+use crate::registration;
+use crate::registration::{LEVELS, refinements};
+use crate::results;
+use crate::runs::{number, responses, run};
 use serde_json::Value;
 
 #[test]

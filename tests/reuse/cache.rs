@@ -1,22 +1,14 @@
 //! Task cache across studies: results are reused and explained, and corrupt entries are never used.
 
-#[path = "support/pleach.rs"]
-mod pleach;
-#[path = "support/results.rs"]
-mod results;
-#[path = "support/runs.rs"]
-mod runs;
-#[path = "support/study.rs"]
-mod study;
-
-use pleach::pleach;
-use results::{json, text};
-use runs::{number, responses};
+use crate::pleach::pleach;
+use crate::results::{json, text};
+use crate::runs;
+use crate::runs::{number, responses};
+use crate::study::Study;
 use serde_json::Value;
 use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
-use study::Study;
 
 /// Runs the study into `out` with the folder `kept` as cache. Returns `run.json`.
 fn run(study: &Study, out: &str, options: &[&str]) -> Value {

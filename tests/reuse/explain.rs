@@ -1,25 +1,14 @@
 //! Provenance records of studies in one process: their counts equal `run.json`, and `explain` answers from them, whatever the
 //! state of the folder.
 
-#[path = "support/interrupted.rs"]
-mod interrupted;
-#[path = "support/pleach.rs"]
-mod pleach;
-#[path = "support/results.rs"]
-mod results;
-#[path = "support/runs.rs"]
-mod runs;
-#[path = "support/study.rs"]
-mod study;
-
-use interrupted::{end, start, wait_for};
-use pleach::pleach;
-use results::text;
-use runs::{number, responses, run};
+use crate::interrupted::{end, start, wait_for};
+use crate::pleach::pleach;
+use crate::results::text;
+use crate::runs::{number, responses, run};
+use crate::study::Study;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs;
-use study::Study;
 
 const METHOD: &str = "[method]\nkind = \"moat\"\ntrajectories = 2\nlevels = 20\n";
 

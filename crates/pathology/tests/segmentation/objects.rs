@@ -2,10 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "clippy exempts tests, not the functions they call")]
 
-#[path = "../../../tests/support/data.rs"]
-mod data;
-
-use data::data;
+use crate::data::data;
 use pleach_pathology::image_io::read_labels;
 use pleach_pathology::objects::{Comparison, PixelObjects, Polygon, PolygonObjects, compare, rasterize};
 use pleach_pathology::registry;

@@ -5,10 +5,7 @@
 
 #![expect(clippy::unwrap_used, reason = "clippy exempts tests, not the functions they call")]
 
-#[path = "../../../tests/support/data.rs"]
-mod data;
-
-use data::data;
+use crate::data::data;
 use pleach_pathology::{image_io, registry};
 use pleach_regions::DataRegion;
 use pleach_workflow::{Operation, Value};

@@ -3,12 +3,8 @@
 
 #![expect(clippy::unwrap_used, reason = "what is not a test function here is part of one")]
 
-#[path = "../../../tests/support/data.rs"]
-mod data;
-#[path = "support/objects.rs"]
-mod objects;
-
-use objects::{image_cut, longest_px, objects, owned};
+use crate::data;
+use crate::objects::{image_cut, longest_px, objects, owned};
 use pleach_regions::Raster;
 
 /// Returns a mask of the reference application. Returns `None`, and logs to stderr, without the test data.

@@ -2,11 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "what is not a test function here is part of one")]
 
-#[expect(dead_code, reason = "other tests need more of it")]
-#[path = "support/objects.rs"]
-mod objects;
-
-use objects::objects;
+use crate::objects::objects;
 use pleach_regions::{
     AnnotatedObjects, DataRegion, FoundObject, FoundObjects, LabelMap, MAX_FOUND, Points, Polygons,
     QueryError, Raster, Selection, SpatialIndex, SpatialQuery,

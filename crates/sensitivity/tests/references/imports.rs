@@ -1,11 +1,7 @@
 //! Studies of other programs: the authors' Dakota inputs, SALib's parameter files, and corrupt files.
 
-#[path = "../../../tests/support/data.rs"]
-mod data;
-#[path = "../../../tests/support/mutations.rs"]
-mod mutations;
-
-use mutations::{mutated, mutations};
+use crate::data;
+use crate::mutations::{mutated, mutations};
 use pleach_sensitivity::dakota;
 use pleach_sensitivity::import::{Imported, ImportedMethod, ImportedRange, ImportedSampler};
 use pleach_sensitivity::problem;

@@ -1,8 +1,6 @@
 //! Public reference data: SALib's Ishigami design, and the MOAT run of the authors of region templates.
 
-#[path = "../../../tests/support/data.rs"]
-mod data;
-
+use crate::data;
 use pleach_sensitivity::bootstrap::Bootstrap;
 use pleach_sensitivity::estimate::Estimate;
 use pleach_sensitivity::moat::{CONFIDENCE_Z, MoatIndices, elementary_effects, indices};

@@ -1,0 +1,8 @@
+//! Segmentation of nuclei against its reference application, objects, and cores of tiles.
+
+mod chain;
+mod cores;
+#[path = "../../../../tests/support/data.rs"]
+mod data;
+mod objects;
+mod reference;

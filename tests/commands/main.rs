@@ -1,0 +1,21 @@
+//! Commands beside studies: certificates, clients, clustering, examples, generated tissue, tiles, storage and replay.
+
+mod certs;
+mod clients;
+mod clustering;
+#[path = "../support/data.rs"]
+mod data;
+mod examples;
+mod generated;
+#[path = "../support/pleach.rs"]
+mod pleach;
+mod region;
+mod replay;
+mod segment;
+mod slurm;
+mod storage;
+#[path = "../support/study.rs"]
+mod study;
+#[path = "../support/tables.rs"]
+mod tables;
+mod terminal;
