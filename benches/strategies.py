@@ -17,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 
-STRATEGIES = ["none", "stage", "naive", "rtma", "trtma", "ranges"]
+STRATEGIES = ["none", "stage", "naive", "rtma", "trtma", "ranges", "hrb"]
 
 
 def main():

@@ -193,7 +193,7 @@ fn reuse_on_annotated_tissue_runs_fewer_tasks_with_equal_responses() {
     // set.
     let sets: u64 = [1, 3, 4, 6, 6, 6].into_iter().map(|first| distinct(&samples, first)).sum();
     let strategies: &[&str] =
-        if is_long() { &["naive", "sca", "rtma", "trtma", "ranges"] } else { &["ranges"] };
+        if is_long() { &["naive", "sca", "rtma", "trtma", "ranges", "hrb"] } else { &["ranges"] };
     for strategy in strategies {
         let [tree, dataflow, value] = ["tree", "dataflow", "value"].map(|reuse| executed(strategy, reuse));
         assert!(2 * (2 + sets) <= dataflow, "{strategy}: {dataflow}");

@@ -59,6 +59,7 @@ pub(crate) const EXAMPLES: [(&str, &[Example]); 48] = [
                 "pleach plan study.toml --plot makespan.svg",
                 "Draw the predicted makespan over 1 to 256 workers.",
             ),
+            ("pleach plan study.toml --overhead 60", "Plan for buckets that wait in a queue for 60 s each."),
         ],
     ),
     (

@@ -34,6 +34,9 @@ pub(crate) struct PlanArgs {
     /// one process]
     #[arg(long, value_name = "SIZE")]
     pub(crate) bandwidth: Option<MemorySize>,
+    /// Fixed overhead of each bucket in seconds, such as its wait in a queue: predict with it, and make fewer, larger buckets
+    #[arg(long, value_name = "SECONDS", default_value_t = 0.0, value_parser = bucket_overhead)]
+    pub(crate) overhead: f64,
     /// Task cache of earlier studies (read-only), whose measured times the prediction uses
     #[arg(long, value_name = "DIR")]
     pub(crate) cache: Option<PathBuf>,
@@ -47,8 +50,8 @@ pub(crate) struct PlanArgs {
     #[arg(long)]
     pub(crate) granularity: bool,
     /// Overhead of a task for --granularity, in microseconds
-    #[arg(long, value_name = "MICROSECONDS", default_value_t = 20.0, value_parser = overhead)]
-    pub(crate) overhead: f64,
+    #[arg(long, value_name = "MICROSECONDS", default_value_t = 20.0, value_parser = task_overhead)]
+    pub(crate) task_overhead: f64,
     /// Draw the predicted makespan over 1 to 256 workers
     #[arg(long, value_name = "FILE.svg|.png", value_parser = picture_file)]
     pub(crate) plot: Option<PathBuf>,
@@ -57,8 +60,14 @@ pub(crate) struct PlanArgs {
     pub(crate) json: bool,
 }
 
-/// Overhead argument.
-fn overhead(text: &str) -> Result<f64, String> {
+/// Argument of `--overhead`.
+fn bucket_overhead(text: &str) -> Result<f64, String> {
+    let seconds = text.parse().ok().filter(|seconds| (0.0..=1e6).contains(seconds));
+    seconds.ok_or_else(|| "a number of seconds from 0 to 1000000 is allowed".to_owned())
+}
+
+/// Argument of `--task-overhead`.
+fn task_overhead(text: &str) -> Result<f64, String> {
     let microseconds = text.parse().ok().filter(|microseconds| (0.0..=1e9).contains(microseconds));
     microseconds.ok_or_else(|| "a number of microseconds from 0 to 1000000000 is allowed".to_owned())
 }

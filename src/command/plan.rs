@@ -59,7 +59,7 @@ pub(super) fn execute(args: &PlanArgs, registry: &Registry) -> CommandResult {
     let link = args
         .bandwidth
         .map(|bandwidth| TransferCost { bytes_per_second: bandwidth.bytes() as f64, ..DEFAULT_LINK });
-    let input = PlanningInput { link, ..prepared.planning_input() };
+    let input = PlanningInput { link, bucket_overhead_seconds: args.overhead, ..prepared.planning_input() };
     let mut comparison = PlanComparison::new(input, args.buckets.limits(), memory_bytes);
     let (mut plans, mut all_curves, mut left_out) = (Vec::new(), Vec::new(), Vec::new());
     for (strategy, scopes) in &strategies {
@@ -81,7 +81,7 @@ pub(super) fn execute(args: &PlanArgs, registry: &Registry) -> CommandResult {
             Err(error) => return Err(CommandError::input(error)),
         }
     }
-    let granularity = args.granularity.then(|| grains::find(input, args.overhead)).transpose()?;
+    let granularity = args.granularity.then(|| grains::find(input, args.task_overhead)).transpose()?;
     if let Some(file) = &args.plot {
         plot(file, &prepared, args, all_curves)?;
     }

@@ -45,7 +45,7 @@ fn invalid_arguments_are_refused_in_one_line() {
 fn invalid_argument_error_lists_possible_values() {
     let folder = tempfile::tempdir().expect("a folder");
     let refused_as = |args: &[&str], beginning: &str| refused_as(folder.path(), args, beginning);
-    let strategies = "invalid value 'best' for '--strategy <STRATEGY>'; [possible values: none, stage, naive, sca, rtma, trtma, ranges";
+    let strategies = "invalid value 'best' for '--strategy <STRATEGY>'; [possible values: none, stage, naive, sca, rtma, trtma, ranges, hrb";
     refused_as(&["run", "a.toml", "--strategy", "best"], strategies);
     refused_as(&["plan", "a.toml", "--strategy", "best"], strategies);
     let order = "invalid value 'worst' for '--task-order <TASK_ORDER>'; [possible values: declared, best";

@@ -215,12 +215,12 @@ fn invalid_or_locked_cache_folder_is_refused() {
     for reuse in ["tree", "dataflow"] {
         refused(
             &["--cache", "new", "--reuse", reuse],
-            "--reuse value with naive, sca, rtma, trtma or ranges is allowed",
+            "--reuse value with naive, sca, rtma, trtma, ranges or hrb is allowed",
         );
     }
     refused(
         &["--cache", "new", "--strategy", "stage"],
-        "--reuse value with naive, sca, rtma, trtma or ranges",
+        "--reuse value with naive, sca, rtma, trtma, ranges or hrb",
     );
     refused(&["--cache-size", "1GB"], "--cache");
     refused(&["--cache", "new", "--cache-size", "12QB"], "--cache-size");

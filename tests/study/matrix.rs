@@ -8,7 +8,7 @@ use crate::{findings, run};
 use serde_json::Value;
 
 /// Strategies with their reuse scopes.
-const WAYS: [(&str, &[&str]); 7] = [
+const WAYS: [(&str, &[&str]); 8] = [
     ("none", &["tree"]),
     ("stage", &["tree"]),
     ("naive", &["tree", "dataflow", "value"]),
@@ -16,6 +16,7 @@ const WAYS: [(&str, &[&str]); 7] = [
     ("rtma", &["tree", "dataflow", "value"]),
     ("trtma", &["tree", "dataflow", "value"]),
     ("ranges", &["tree", "dataflow", "value"]),
+    ("hrb", &["tree", "dataflow", "value"]),
 ];
 
 /// The minimum memory of a study in MB, from a refusal, plus a tenth: a tile may have more colors than estimated, and so a

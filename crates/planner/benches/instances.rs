@@ -77,6 +77,7 @@ fn main() {
         units: None,
         costs: &CostModel::default(),
         link: None,
+        bucket_overhead_seconds: 0.0,
     };
     let request = PlanRequest {
         options: PlanOptions::new(StrategyName::Ranges, ReuseScope::Value),

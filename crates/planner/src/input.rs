@@ -28,6 +28,8 @@ pub struct PlanningInput<'a> {
     pub costs: &'a CostModel,
     /// Link between workers, for predicted transfers. `None` if all slots are in one process.
     pub link: Option<TransferCost>,
+    /// Fixed seconds that each bucket takes on its slot before its first task, such as the wait in a queue. Not negative.
+    pub bucket_overhead_seconds: f64,
 }
 
 impl PlanningInput<'_> {

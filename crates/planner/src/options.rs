@@ -2,7 +2,7 @@
 
 use crate::{PlanBuilder, PlanningError};
 use pleach_dispatch::plan::ReuseScope;
-use pleach_reuse::{LeftoverRule, Merging, Strategy, TrtmaOptions};
+use pleach_reuse::{LeftoverRule, Merging, OverheadChoice, Strategy, TrtmaOptions};
 use serde::{Deserialize, Serialize};
 use std::num::{NonZeroU32, NonZeroUsize};
 
@@ -24,12 +24,14 @@ pub enum StrategyName {
     Trtma,
     /// Contiguous ranges of the tree order.
     Ranges,
+    /// Horizontal Runtime Balancing: the baseline that balances without regard to reuse.
+    Hrb,
 }
 
 impl StrategyName {
     /// All strategies.
-    pub const ALL: [Self; 7] =
-        [Self::None, Self::Stage, Self::Naive, Self::Sca, Self::Rtma, Self::Trtma, Self::Ranges];
+    pub const ALL: [Self; 8] =
+        [Self::None, Self::Stage, Self::Naive, Self::Sca, Self::Rtma, Self::Trtma, Self::Ranges, Self::Hrb];
 
     /// Returns the strategy for a reuse scope where the user names none: the one that balances by the costs of the scope.
     #[must_use]
@@ -51,6 +53,7 @@ impl StrategyName {
             Self::Rtma => "rtma",
             Self::Trtma => "trtma",
             Self::Ranges => "ranges",
+            Self::Hrb => "hrb",
         }
     }
 }
@@ -60,7 +63,7 @@ impl StrategyName {
 pub struct BucketLimitOptions {
     /// Maximum number of stage instances in a bucket (naive, SCA, RTMA).
     pub max_bucket_size: Option<NonZeroUsize>,
-    /// Maximum number of buckets of a stage (TRTMA, ranges).
+    /// Maximum number of buckets of a stage (TRTMA, ranges, HRB).
     pub max_buckets: Option<NonZeroUsize>,
 }
 
@@ -108,7 +111,7 @@ impl ReuseMode {
     }
 }
 
-/// Default maximum of instances in a bucket where memory is ample. Beyond 16, RTMA on MOAT studies of the reference
+/// Default maximum of instances in a bucket where memory is ample and buckets have no overhead. Beyond 16, RTMA on MOAT studies of the reference
 /// application saves nothing more (`benches/RESULTS.md`), and larger buckets leave less to balance.
 const MAX_BUCKET_SIZE: NonZeroUsize = NonZeroUsize::new(16).expect("16 is not 0");
 
@@ -133,7 +136,7 @@ pub struct BucketLimits {
 
 impl BucketLimits {
     /// Takes the limits that the user set and derives the others from the study: enough buckets for the slots, none too
-    /// large for the memory or for a message.
+    /// large for the memory or for a message. The greater the overhead of a bucket, the fewer and larger they are.
     ///
     /// # Errors
     /// [`PlanningError`] if the study is too large to be planned.
@@ -147,12 +150,14 @@ impl BucketLimits {
         if let Some((max_bucket_size, max_buckets)) = set.max_bucket_size.zip(set.max_buckets) {
             return Ok(Self { max_bucket_size, max_buckets });
         }
-        let limits = builder.limits(slots, memory_bytes)?;
+        let OverheadChoice { buckets_per_core, bucket_size } = builder.weigh_overhead(slots);
+        let limits = builder.limits(slots, buckets_per_core, memory_bytes)?;
+        let usual_size = bucket_size.clamp(MAX_BUCKET_SIZE, MAX_GRANTED_INSTANCES);
         let in_messages = builder.max_instances().get().div_ceil(MAX_GRANTED_INSTANCES.get());
         let max_buckets =
             NonZeroUsize::new(in_messages).map_or(limits.max_buckets, |all| all.max(limits.max_buckets));
         Ok(Self {
-            max_bucket_size: set.max_bucket_size.unwrap_or(MAX_BUCKET_SIZE.min(limits.max_bucket_size)),
+            max_bucket_size: set.max_bucket_size.unwrap_or(usual_size.min(limits.max_bucket_size)),
             max_buckets: set.max_buckets.unwrap_or(max_buckets),
         })
     }
@@ -188,6 +193,7 @@ impl PlanOptions {
             StrategyName::Rtma => Strategy::Rtma { max_bucket_size, ending: LeftoverRule::default() },
             StrategyName::Trtma => Strategy::Trtma { max_buckets, options: TrtmaOptions::default() },
             StrategyName::Ranges => Strategy::Ranges { max_buckets },
+            StrategyName::Hrb => Strategy::Hrb { max_buckets },
         };
         ReuseMode::Merged { strategy, sharing: self.sharing.unwrap_or_default() }
     }
@@ -212,7 +218,7 @@ impl PlanOptions {
 
     /// Returns the limit of a stage's number of buckets, if the strategy has one.
     pub(crate) fn max_buckets(self, limits: BucketLimits) -> Option<usize> {
-        let has = matches!(self.strategy, StrategyName::Trtma | StrategyName::Ranges);
+        let has = matches!(self.strategy, StrategyName::Trtma | StrategyName::Ranges | StrategyName::Hrb);
         has.then_some(limits.max_buckets.get())
     }
 }

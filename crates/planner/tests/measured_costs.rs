@@ -1,13 +1,13 @@
 //! Replans for measured costs: the buckets of a running study are evened out by them, against a plain recount of each bucket's
-//! distinct tasks.
+//! distinct tasks. Limits for overheads: the greater the overhead of a bucket, the fewer and larger the buckets.
 
 use parking_lot::Mutex;
 use pleach_dispatch::cost_model::CostModel;
 use pleach_dispatch::plan::{BucketPlan, ExecutionPlan, ReuseScope};
 use pleach_dispatch::study::{NewBuckets, Replanner, Study};
 use pleach_planner::{
-    BucketLimitOptions, PlanOptions, PlanRequest, PlanTile, PlanningInput, StrategyName, StudyReplanner,
-    identity, plan,
+    BucketLimitOptions, Plan, PlanOptions, PlanRequest, PlanTile, PlanningInput, StrategyName,
+    StudyReplanner, identity, plan,
 };
 use pleach_workflow::{Domain, Registry, Stage, TaskInput, Value, Workflow};
 use std::collections::BTreeMap;
@@ -51,28 +51,39 @@ struct Planned {
     costs: Arc<Mutex<CostModel>>,
 }
 
-fn planned(strategy: StrategyName, reuse: ReuseScope) -> Planned {
-    let registry = pleach_pathology::registry();
-    let workflow = workflow(&registry);
+/// Plans the study with an overhead of each bucket.
+fn plan_for(
+    workflow: &Workflow,
+    registry: &Registry,
+    options: PlanOptions,
+    (slots, bucket_overhead_seconds): (u32, f64),
+) -> Plan {
     let input = PlanningInput {
-        workflow: &workflow,
-        registry: &registry,
-        evaluations: &Arc::new(evaluations(&workflow)),
+        workflow,
+        registry,
+        evaluations: &Arc::new(evaluations(workflow)),
         defaults_run: true,
         reference_run: true,
         tiles: &[PlanTile { pixels: PIXELS, inputs: vec![identity::of_file("tile", Path::new("a.png"))] }],
         units: None,
         costs: &CostModel::default(),
         link: None,
+        bucket_overhead_seconds,
     };
     let request = PlanRequest {
-        options: PlanOptions::new(strategy, reuse),
+        options,
         buckets: BucketLimitOptions { max_bucket_size: None, max_buckets: None },
-        slots: NonZeroU32::new(SLOTS).expect("not 0"),
+        slots: NonZeroU32::new(slots).expect("not 0"),
         workers: &[],
         tree_fallback: false,
     };
-    let mut planned = plan(input, &request).expect("a plan");
+    plan(input, &request).expect("a plan")
+}
+
+fn planned(strategy: StrategyName, reuse: ReuseScope) -> Planned {
+    let registry = pleach_pathology::registry();
+    let workflow = workflow(&registry);
+    let mut planned = plan_for(&workflow, &registry, PlanOptions::new(strategy, reuse), (SLOTS, 0.0));
     let most = planned.record.max_buckets.and_then(NonZeroUsize::new).expect("a limit");
     let costs = Arc::default();
     let replanner = planned.study.take_replanner(most, NonZeroUsize::MIN).with_costs(Arc::clone(&costs));
@@ -191,4 +202,47 @@ fn unmeasured_tasks_are_as_far_off_as_the_others() {
     let seconds = operation.cost_seconds(PIXELS) * 20.0;
     (0..10).for_each(|_| planned.costs.lock().observe(operation.as_ref(), &[], PIXELS, seconds));
     assert!(!planned.replanner.has_new_costs());
+}
+
+#[test]
+fn greater_overhead_makes_fewer_and_larger_buckets() {
+    const OVERHEADS: [f64; 6] = [0.0, 1e-4, 1e-3, 1e-2, 1.0, 600.0];
+    let registry = pleach_pathology::registry();
+    let workflow = workflow(&registry);
+    for reuse in [ReuseScope::Tree, ReuseScope::Dataflow] {
+        let plans = |strategy| {
+            let options = PlanOptions::new(strategy, reuse);
+            OVERHEADS.map(|overhead| plan_for(&workflow, &registry, options, (1, overhead)).record)
+        };
+        for strategy in [StrategyName::Trtma, StrategyName::Ranges, StrategyName::Hrb] {
+            let found = plans(strategy).map(|record| record.max_buckets.expect("a limit"));
+            assert!(found.is_sorted_by(|a, b| a >= b), "{strategy:?}: {found:?}");
+            assert_eq!((found[0], found[5]), (3, 1), "{strategy:?}: {found:?}");
+        }
+        for strategy in [StrategyName::Naive, StrategyName::Rtma] {
+            let found = plans(strategy).map(|record| record.max_bucket_size.expect("a limit"));
+            assert!(found.is_sorted() && found[0] == 16 && found[5] > 16, "{strategy:?}: {found:?}");
+        }
+    }
+}
+
+/// Each bucket adds its overhead, and a chain of stages that of one bucket for each.
+#[test]
+fn overhead_adds_to_makespan_and_lower_bound() {
+    let registry = pleach_pathology::registry();
+    let workflow = workflow(&registry);
+    let plan = |overhead| {
+        let options = PlanOptions::new(StrategyName::Stage, ReuseScope::Tree);
+        plan_for(&workflow, &registry, options, (1, overhead)).record.summary
+    };
+    let (free, slow) = (plan(0.0), plan(10.0));
+    assert_eq!((free.buckets, free.bucket_overhead_seconds), (slow.buckets, 0.0));
+    // On one slot all buckets follow each other, those of the reference included: at most one for each stage.
+    let added = slow.predicted_makespan_seconds - free.predicted_makespan_seconds;
+    let buckets = (added / 10.0).round();
+    assert!((added - 10.0 * buckets).abs() < 1e-6, "{added} s");
+    let stages = workflow.stages.len();
+    assert!((slow.buckets..=slow.buckets + stages).contains(&(buckets as usize)), "{buckets} buckets");
+    assert!(slow.lower_bound_seconds >= 10.0 * stages as f64);
+    assert!(slow.predicted_makespan_seconds >= slow.lower_bound_seconds);
 }

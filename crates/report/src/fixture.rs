@@ -160,6 +160,7 @@ fn plan(study: &Study, merged: bool) -> PlanRecord {
         units: None,
         costs: &CostModel::default(),
         link: None,
+        bucket_overhead_seconds: 0.0,
     };
     let strategy = if merged { StrategyName::Rtma } else { StrategyName::None };
     let max_bucket_size = NonZeroUsize::new(16);

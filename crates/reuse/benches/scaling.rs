@@ -286,6 +286,7 @@ fn main() {
         ("TRTMA, 768", trtma(768)),
         ("TRTMA, 24576", trtma(24_576)),
         ("ranges, 768", Strategy::Ranges { max_buckets: NonZeroUsize::new(768).expect("768 is not 0") }),
+        ("HRB, 768", Strategy::Hrb { max_buckets: NonZeroUsize::new(768).expect("768 is not 0") }),
     ];
     println!(
         "| design | strategy | instances | seconds | of them the tree | peak MB | reuse | dearest | exponent |"

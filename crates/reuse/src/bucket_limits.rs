@@ -2,7 +2,8 @@
 //!
 //! The papers take three buckets per core. [`peak_bytes`] predicts whether the concurrent buckets fit into memory.
 //! If they do not fit, more and smaller buckets are tried, down to single instances. The search doubles, so the
-//! result is within a factor of two of the fewest buckets that fit. The worker admits tasks by their real sizes.
+//! result is within a factor of two of the fewest buckets that fit. The worker admits tasks by their real sizes. Where
+//! buckets have an overhead, the search starts with fewer of them.
 
 use std::num::NonZeroUsize;
 
@@ -10,19 +11,20 @@ use serde::Serialize;
 use thiserror::Error;
 
 use crate::buckets::Buckets;
+use crate::cost::bucket_overhead::BUCKETS_PER_CORE;
 use crate::cost::peak_memory::{LevelBytes, peak_bytes};
 use crate::graph::tree::ReuseTree;
 use crate::merge_problem::MergeProblem;
 use crate::strategy::{LeftoverRule, SolveError, Strategy, TrtmaOptions};
-
-/// Buckets per core, "experimentally found" (paper 001 §4.2.4): enough to even out errors of the predicted costs.
-pub const BUCKETS_PER_CORE: NonZeroUsize = NonZeroUsize::new(3).expect("3 is not 0");
 
 /// Capacity available to buckets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Capacity {
     /// Cores of all workers.
     pub cores: NonZeroUsize,
+    /// Buckets for each core where memory allows: [`BUCKETS_PER_CORE`], or fewer if each has an overhead
+    /// ([`weigh_overhead`](crate::weigh_overhead)).
+    pub buckets_per_core: NonZeroUsize,
     /// Buckets that run at once and share the budget.
     pub concurrent_buckets: NonZeroUsize,
     /// Memory budget of the concurrent buckets.
@@ -85,7 +87,7 @@ pub fn choose_limits(
     machine: Capacity,
 ) -> Result<Limits, LimitsError> {
     let instances = NonZeroUsize::new(problem.len()).unwrap_or(NonZeroUsize::MIN);
-    let usual_buckets = machine.cores.saturating_mul(BUCKETS_PER_CORE).min(instances);
+    let usual_buckets = machine.cores.saturating_mul(machine.buckets_per_core).min(instances);
     // In depth-first order a bucket holds one output of a level at a time. If these fit, any buckets fit.
     let any_bucket = max_bytes(&bytes.levels[..problem.levels()]).saturating_add(bytes.input_bytes);
     let any_buckets = any_bucket.saturating_mul(machine.concurrent_buckets.get() as u64);
@@ -115,8 +117,11 @@ pub fn choose_limits(
         if with_buckets <= machine.budget_bytes {
             break;
         }
-        // If the loop ends here, each instance has its own bucket, and `single` has fitted above.
-        max_buckets = max_buckets.saturating_add(max_buckets.get()).min(instances);
+        // If the loop ends here, each instance has its own bucket, and `single` has fitted above. Up to the usual
+        // number the steps are those of `buckets_per_core`: fewer of them never end with more buckets.
+        let is_below_usual = max_buckets < machine.cores.saturating_mul(BUCKETS_PER_CORE);
+        let step = if is_below_usual { machine.cores } else { max_buckets };
+        max_buckets = max_buckets.saturating_add(step.get()).min(instances);
         with_buckets = single;
     }
     let mut max_bucket_size = instances;
@@ -170,14 +175,27 @@ mod tests {
     /// output, so a single instance holds two outputs of 10 bytes at a time, and three if the first task
     /// branches.
     fn limits(cores: usize, concurrent: usize, budget_bytes: u64) -> Result<Limits, LimitsError> {
+        limits_of(3, cores, concurrent, budget_bytes)
+    }
+
+    fn limits_of(
+        buckets_per_core: usize,
+        cores: usize,
+        concurrent: usize,
+        budget_bytes: u64,
+    ) -> Result<Limits, LimitsError> {
         let keys = (0..8).flat_map(|instance| [instance / 2, instance, instance]).collect();
         let problem = MergeProblem::new(3, vec![0; 8], keys, TaskCosts::Count).unwrap();
         let tree = ReuseTree::build(&problem);
         let level = |last_read| LevelBytes { output_bytes: 10, scratch_bytes: 1, last_read };
         let levels = [level(1), level(2), level(2)];
         let non_zero = |count| NonZeroUsize::new(count).unwrap();
-        let machine =
-            Capacity { cores: non_zero(cores), concurrent_buckets: non_zero(concurrent), budget_bytes };
+        let machine = Capacity {
+            cores: non_zero(cores),
+            buckets_per_core: non_zero(buckets_per_core),
+            concurrent_buckets: non_zero(concurrent),
+            budget_bytes,
+        };
         choose_limits(&problem, &tree, StageBytes { input_bytes: 100, levels: &levels }, machine)
     }
 
@@ -196,6 +214,18 @@ mod tests {
         assert_eq!(found.peak_bytes, 2 * 121);
         let found = limits(1, 1, 131).unwrap();
         assert_eq!((found.max_buckets.get(), found.max_bucket_size.get()), (3, 8));
+    }
+
+    #[test]
+    fn fewer_buckets_a_core_never_end_with_more_buckets() {
+        let max_buckets = |buckets_per_core, budget_bytes| {
+            limits_of(buckets_per_core, 1, 2, budget_bytes).unwrap().max_buckets.get()
+        };
+        assert_eq!([1, 2, 3].map(|each| max_buckets(each, 1000)), [1, 2, 3]);
+        for budget_bytes in 2 * 121..=2 * 131 {
+            let found = [1, 2, 3].map(|each| max_buckets(each, budget_bytes));
+            assert!(found.is_sorted(), "{budget_bytes}: {found:?}");
+        }
     }
 
     #[test]

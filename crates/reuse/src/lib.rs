@@ -19,6 +19,7 @@
 //! example with an [`Interner`]. Memory is linear in the number of stage instances.
 
 mod bucket_limits;
+mod bucket_shares;
 mod buckets;
 mod cost;
 mod graph;
@@ -26,13 +27,14 @@ mod key_minimization;
 mod merge_problem;
 mod strategy;
 
-pub use bucket_limits::{BUCKETS_PER_CORE, Capacity, Limits, LimitsError, StageBytes, choose_limits};
+pub use bucket_limits::{Capacity, Limits, LimitsError, StageBytes, choose_limits};
 pub use buckets::{Buckets, PartitionError};
+pub use cost::bucket_overhead::{BUCKETS_PER_CORE, OverheadChoice, StageLoad, weigh_overhead};
 pub use cost::dataflow::{Dataflow, DataflowFigures, TaskId};
 pub use cost::granularity::{FusionSavings, Granularity, GranularityProblem};
 pub use cost::peak_memory::{LevelBytes, peak_bytes};
 pub use cost::runtime_sharing::{BucketForecast, SharingSchedule, TransferForecast, WorkerModel};
-pub use cost::savings::{BucketCost, ReuseSummary, bucket_costs, reuse_fraction};
+pub use cost::savings::{BucketCost, ReuseSummary, bucket_cost_hrv, bucket_costs, reuse_fraction};
 pub use cost::schedule::{JobGraph, JobsError, critical_path_seconds, lower_bound_seconds, upward_ranks};
 pub use cost::transfer::{TransferCost, is_recompute_cheaper};
 pub use graph::compact::{CompactGraph, Input, InputsId, InstanceId, Merging, StageInstance};

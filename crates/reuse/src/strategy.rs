@@ -4,6 +4,7 @@
 //! `strategy/README.md` lists the guarantees of every strategy, and `tests/laws/plans.rs` checks them. A strategy only
 //! groups instances. Other modules compute savings and durations, and the scheduler places the buckets.
 
+mod hrb;
 mod naive;
 mod ranges;
 mod rtma;
@@ -64,6 +65,12 @@ pub enum Strategy {
         /// Maximum number of buckets for the whole problem.
         max_buckets: NonZeroUsize,
     },
+    /// Horizontal Runtime Balancing (paper 002, Algorithm 1): even costs without reuse, and even numbers of instances.
+    /// The baseline that balances only.
+    Hrb {
+        /// Maximum number of buckets for the whole problem.
+        max_buckets: NonZeroUsize,
+    },
 }
 
 /// Cause of an unsolved problem.
@@ -97,7 +104,7 @@ pub enum LeftoverRule {
 impl Strategy {
     /// Groups the instances of a problem by its reuse tree.
     /// Every instance ends up in exactly one bucket, the limit holds, and the members of a bucket have the
-    /// same inputs (unless TRTMA or ranges got fewer buckets than inputs exist). Buckets appear in the order of their
+    /// same inputs (unless TRTMA, ranges or HRB got fewer buckets than inputs exist). Buckets appear in the order of their
     /// completion. Takes O(kn) look-ups and O(k n log n) comparisons for n instances of k tasks, except for
     /// SCA.
     ///
@@ -116,6 +123,7 @@ impl Strategy {
                 let dataflow = Dataflow::build(problem, &chain);
                 cut_ranges(problem, &dataflow, &ranges::walk(problem, tree), max_buckets)
             }
+            Self::Hrb { max_buckets } => hrb::solve(problem, max_buckets),
         };
         self.check(problem, &buckets);
         Ok(buckets)
@@ -160,7 +168,7 @@ impl Strategy {
             Self::Naive { max_bucket_size }
             | Self::Sca { max_bucket_size }
             | Self::Rtma { max_bucket_size, .. } => buckets.max_size() <= max_bucket_size.get(),
-            Self::Trtma { max_buckets, .. } | Self::Ranges { max_buckets } => {
+            Self::Trtma { max_buckets, .. } | Self::Ranges { max_buckets } | Self::Hrb { max_buckets } => {
                 buckets.len() <= max_buckets.get()
             }
         }
@@ -168,7 +176,11 @@ impl Strategy {
 
     /// Returns whether the problem has more inputs than the strategy may form buckets.
     fn may_mix(self, problem: &MergeProblem) -> bool {
-        let (Self::Trtma { max_buckets, .. } | Self::Ranges { max_buckets }) = self else { return false };
+        let (Self::Trtma { max_buckets, .. } | Self::Ranges { max_buckets } | Self::Hrb { max_buckets }) =
+            self
+        else {
+            return false;
+        };
         let mut inputs = Interner::default();
         problem.members().for_each(|member| _ = inputs.intern(problem.inputs(member)));
         inputs.len() > max_buckets.get()

@@ -265,6 +265,7 @@ impl PreparedStudy {
             units: self.units.as_ref(),
             costs: &self.costs,
             link: None,
+            bucket_overhead_seconds: 0.0,
         }
     }
 

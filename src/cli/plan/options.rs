@@ -24,7 +24,7 @@ pub(crate) struct BucketArgs {
     /// Maximum stage instances in a bucket (naive, sca and rtma) [default: 16, or fewer to fit the memory]
     #[arg(long, value_name = "N", value_parser = at_least_one::<NonZeroUsize>)]
     pub(crate) max_bucket_size: Option<NonZeroUsize>,
-    /// Maximum buckets of a stage (trtma and ranges) [default: 3 per worker, or more to fit the memory]
+    /// Maximum buckets of a stage (trtma, ranges and hrb) [default: 3 per worker, or more to fit the memory]
     #[arg(long, value_name = "N", value_parser = at_least_one::<NonZeroUsize>)]
     pub(crate) max_buckets: Option<NonZeroUsize>,
     /// Order of a stage's tasks; the first ones are shared most
@@ -56,6 +56,8 @@ pub(crate) enum StrategyArg {
     Trtma,
     /// As trtma, with contiguous parts of the task order with the most reuse, balanced by the costs of the reuse scope
     Ranges,
+    /// As stage, with buckets of even cost before reuse, as a baseline that balances only
+    Hrb,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -74,6 +76,8 @@ pub(crate) enum StrategiesArg {
     Trtma,
     /// As trtma, with contiguous parts of the task order with the most reuse, balanced by the costs of the reuse scope
     Ranges,
+    /// As stage, with buckets of even cost before reuse, as a baseline that balances only
+    Hrb,
     /// Compare all of the above; sca where possible
     All,
 }
@@ -129,6 +133,7 @@ impl From<StrategyArg> for StrategyName {
             StrategyArg::Rtma => Self::Rtma,
             StrategyArg::Trtma => Self::Trtma,
             StrategyArg::Ranges => Self::Ranges,
+            StrategyArg::Hrb => Self::Hrb,
         }
     }
 }
@@ -154,6 +159,7 @@ impl StrategiesArg {
             Self::Rtma => vec![StrategyName::Rtma],
             Self::Trtma => vec![StrategyName::Trtma],
             Self::Ranges => vec![StrategyName::Ranges],
+            Self::Hrb => vec![StrategyName::Hrb],
             Self::All => StrategyName::ALL.to_vec(),
         }
     }

@@ -37,6 +37,7 @@ fn by_stage(plan: &PlanRecord) -> Vec<String> {
         "buckets",
         "max s",
         "min s",
+        "HRV",
     ];
     let rows = figures.per_stage.iter().map(|stage| {
         [
@@ -50,6 +51,7 @@ fn by_stage(plan: &PlanRecord) -> Vec<String> {
             stage.buckets.to_string(),
             seconds(stage.max_bucket_cost),
             seconds(stage.min_bucket_cost),
+            variance(stage.bucket_cost_hrv),
         ]
     });
     lines.extend(aligned(1, header, rows).into_iter().map(|line| format!("  {line}")));
@@ -58,6 +60,12 @@ fn by_stage(plan: &PlanRecord) -> Vec<String> {
         lines.push(format!("  {shared} tasks are executed in one bucket and used by others"));
     }
     lines.extend(transfers(figures.transfers).map(|line| format!("  {line}")));
+    if figures.bucket_overhead_seconds > 0.0 {
+        let overhead = seconds(figures.bucket_overhead_seconds);
+        lines.push(format!(
+            "  each bucket has an overhead of {overhead} s in the makespan and its lower bound"
+        ));
+    }
     if figures.reference_tasks > 0 {
         lines.push(format!("  and {} tasks for the run at default parameters", figures.reference_tasks));
     }
@@ -110,7 +118,7 @@ fn side_by_side(study: &str, plans: &[PlanRecord]) -> Vec<String> {
             figures.evaluations, figures.runs, first.workers
         ),
         format!(
-            "columns buckets to min s: stage {}; makespan, bound, MB and ms of planning: whole study",
+            "columns buckets to HRV: stage {}; makespan, bound, MB and ms of planning: whole study",
             figures.per_stage[figures.headline].stage
         ),
     ];
@@ -123,6 +131,7 @@ fn side_by_side(study: &str, plans: &[PlanRecord]) -> Vec<String> {
         "by cost",
         "max s",
         "min s",
+        "HRV",
         "makespan s",
         "bound s",
         "MB",
@@ -140,6 +149,7 @@ fn side_by_side(study: &str, plans: &[PlanRecord]) -> Vec<String> {
             percent(stage.cost_reuse_fraction),
             seconds(stage.max_bucket_cost),
             seconds(stage.min_bucket_cost),
+            variance(stage.bucket_cost_hrv),
             seconds(figures.predicted_makespan_seconds),
             seconds(figures.lower_bound_seconds),
             match plan.min_bytes {
@@ -192,6 +202,11 @@ pub(super) fn seconds(seconds: f64) -> String {
     }
 }
 
+/// Formats a horizontal runtime variance, a ratio.
+fn variance(ratio: f64) -> String {
+    format!("{ratio:.3}")
+}
+
 /// Formats a reuse fraction as a percentage. A negative fraction becomes `-`: without merging, stages execute more
 /// often than merging would leave, which is no reuse.
 pub(super) fn percent(fraction: f64) -> String {
@@ -214,6 +229,7 @@ mod tests {
             [0.0, 0.000_486, 0.01234, 1.0, 99.5, 123.45, 54321.0].map(seconds),
             ["0", "4.9e-4", "0.012", "1.00", "99.50", "123.5", "54321"]
         );
+        assert_eq!([0.0, 0.33166, 1.2].map(variance), ["0.000", "0.332", "1.200"]);
         assert_eq!([-0.5, 0.0, 0.32966].map(percent), ["-", "0.00%", "32.97%"]);
     }
 }

@@ -74,7 +74,7 @@ impl<'a> Runner<'a> {
         let options = args.plan.options();
         if args.cache.cache.is_some() && options.reuse_name() != Some("value") {
             return Err(CommandError::Input(
-                "--cache: results are keyed by input content; --reuse value with naive, sca, rtma, trtma or ranges is allowed"
+                "--cache: results are keyed by input content; --reuse value with naive, sca, rtma, trtma, ranges or hrb is allowed"
                     .to_owned(),
             ));
         }

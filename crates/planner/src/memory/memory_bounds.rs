@@ -7,7 +7,8 @@ use pleach_dispatch::dry_run::{self, DryRun};
 use pleach_dispatch::memory_model::{MinimumMemory, TaskMemory};
 use pleach_dispatch::plan::ExecutionPlan;
 use pleach_reuse::{
-    Buckets, Capacity, LevelBytes, Limits, LimitsError, StageBytes, choose_limits, peak_bytes,
+    Buckets, Capacity, LevelBytes, Limits, LimitsError, OverheadChoice, StageBytes, StageLoad, choose_limits,
+    peak_bytes, weigh_overhead,
 };
 use pleach_workflow::{Operation, Registry, Stage, TaskInput};
 use std::num::{NonZeroU32, NonZeroUsize};
@@ -56,13 +57,29 @@ fn task_bytes(operation: &Arc<dyn Operation>, pixels: u64) -> TaskMemory {
 }
 
 impl PlanBuilder<'_> {
-    /// Chooses the fewest and largest buckets that keep the slots busy and fit the memory. Each slot runs a bucket of its
-    /// own or, if even buckets of one instance are too large for that, one bucket runs at a time. The needs of the largest
-    /// tile count for all.
+    /// Chooses number and size of buckets by their overhead, without regard to memory.
+    pub(crate) fn weigh_overhead(&self, workers: NonZeroU32) -> OverheadChoice {
+        let cores = NonZeroUsize::try_from(workers).unwrap_or(NonZeroUsize::MIN);
+        let loads: Vec<StageLoad> = self
+            .stages
+            .iter()
+            .map(|stage| StageLoad { instances: stage.members.len(), seconds: stage.tree.unique_cost() })
+            .collect();
+        weigh_overhead(&loads, cores, self.study.bucket_overhead_seconds)
+    }
+
+    /// Chooses the fewest and largest buckets that keep the slots busy, with `buckets_per_core` for each, and fit the
+    /// memory. Each slot runs a bucket of its own or, if even buckets of one instance are too large for that, one bucket
+    /// runs at a time. The needs of the largest tile count for all.
     ///
     /// # Errors
     /// [`PlanningError`] if a strategy refuses the study.
-    pub(crate) fn limits(&self, workers: NonZeroU32, budget_bytes: u64) -> Result<Limits, PlanningError> {
+    pub(crate) fn limits(
+        &self,
+        workers: NonZeroU32,
+        buckets_per_core: NonZeroUsize,
+        budget_bytes: u64,
+    ) -> Result<Limits, PlanningError> {
         let cores = NonZeroUsize::try_from(workers).unwrap_or(NonZeroUsize::MIN);
         // One limit holds for all tiles, so the largest tile decides.
         let mut all =
@@ -75,7 +92,7 @@ impl PlanBuilder<'_> {
             let input_bytes = stage.inputs.iter().map(|input| input.bytes(pixels)).sum();
             let bytes = StageBytes { input_bytes, levels: &levels };
             let choose = |concurrent_buckets, budget_bytes| {
-                let machine = Capacity { cores, concurrent_buckets, budget_bytes };
+                let machine = Capacity { cores, buckets_per_core, concurrent_buckets, budget_bytes };
                 choose_limits(&problem.problem, &problem.tree, bytes, machine)
             };
             // Too little memory for any plan: `fit` reports the minimum once a plan exists.
@@ -89,7 +106,10 @@ impl PlanBuilder<'_> {
             let limits = limits.map_err(PlanningError::from)?;
             // The strictest limits of any stage hold for all: more buckets and smaller ones both need less memory.
             all.max_buckets = all.max_buckets.max(limits.max_buckets);
-            all.max_bucket_size = all.max_bucket_size.min(limits.max_bucket_size);
+            // A limit of all instances of a stage is none, and must not make the buckets of larger stages smaller.
+            if limits.max_bucket_size.get() < problem.members.len() {
+                all.max_bucket_size = all.max_bucket_size.min(limits.max_bucket_size);
+            }
             all.peak_bytes = all.peak_bytes.max(limits.peak_bytes);
         }
         Ok(all)

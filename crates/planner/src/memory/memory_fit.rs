@@ -138,10 +138,11 @@ mod tests {
         let smaller = |strategy, set, factor| {
             PlanOptions::new(strategy, ReuseScope::Value).smaller(limits(6, 16), set, factor, size(20))
         };
-        use StrategyName::{Ranges, Rtma, Stage, Trtma};
+        use StrategyName::{Hrb, Ranges, Rtma, Stage, Trtma};
         assert_eq!(smaller(Trtma, UNSET, 2), Some(limits(12, 16)));
         assert_eq!(smaller(Trtma, UNSET, u64::MAX), Some(limits(20, 16)));
         assert_eq!(smaller(Ranges, UNSET, 2), Some(limits(12, 16)));
+        assert_eq!(smaller(Hrb, UNSET, 2), Some(limits(12, 16)));
         assert_eq!(smaller(Rtma, UNSET, 3), Some(limits(6, 5)));
         assert_eq!(smaller(Rtma, UNSET, u64::MAX), Some(limits(6, 1)));
         assert_eq!(smaller(Stage, UNSET, 2), None);

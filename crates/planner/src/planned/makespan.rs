@@ -1,6 +1,6 @@
 //! Predicts a plan's makespan on a number of workers, and the lower bound of all plans with the same reuse scope.
 //!
-//! Predictions follow from the cost model. Memory does not limit them. Beyond trees, outputs are transferred between workers
+//! Predictions follow from the cost model, and from the fixed overhead of each bucket. Memory does not limit them. Beyond trees, outputs are transferred between workers
 //! or computed again, by the rule of running workers.
 
 use crate::builder::StageProblem;
@@ -15,7 +15,7 @@ use std::num::NonZeroUsize;
 /// Predicted makespan of a plan.
 #[derive(Clone, Copy, Debug)]
 pub struct MakespanForecast {
-    /// Makespan of list scheduling of the buckets.
+    /// Makespan of list scheduling of the buckets, each with its overhead.
     pub makespan_seconds: f64,
     /// Maximum of the longest chain of tasks and the evenly spread work of all distinct tasks.
     pub lower_bound_seconds: f64,
@@ -34,7 +34,9 @@ pub(crate) fn forecast(
     workers: u32,
 ) -> Result<MakespanForecast, PlanningError> {
     let workers = NonZeroUsize::new(workers as usize).unwrap_or(NonZeroUsize::MIN);
-    let work = JobWork::compute(builder, solutions, mode)?;
+    let overhead = builder.study.bucket_overhead_seconds;
+    let mut work = JobWork::compute(builder, solutions, mode)?;
+    work.seconds.iter_mut().for_each(|seconds| *seconds += overhead);
     let jobs = JobGraph::new(work.seconds, &work.job_of, &builder.graph).map_err(PlanningError::from)?;
     let mut transfers = TransferForecast::default();
     let makespan_seconds = if mode.is_dataflow() {
@@ -49,14 +51,17 @@ pub(crate) fn forecast(
             };
             // The slots of one process share a memory.
             let worker = builder.study.link.map_or(0, |_| worker);
-            schedules[stage].begin(worker, members, now)
+            schedules[stage].begin(worker, members, now + overhead)
         });
         schedules.iter().for_each(|schedule| transfers.add(&schedule.forecast()));
         makespan_seconds
     } else {
         jobs.makespan_seconds(workers)
     };
-    let critical = critical_path_seconds(&builder.graph, &instance_seconds(builder, mode));
+    // Each instance of a chain is in a bucket of its own stage, and waits for the overhead of it.
+    let mut chain = instance_seconds(builder, mode);
+    chain.iter_mut().for_each(|seconds| *seconds += overhead);
+    let critical = critical_path_seconds(&builder.graph, &chain);
     Ok(MakespanForecast {
         makespan_seconds,
         lower_bound_seconds: lower_bound_seconds(critical, work.unique, workers),

@@ -4,7 +4,7 @@ use crate::builder::{StageProblem, WorkTotal};
 use crate::memory::memory_bounds;
 use crate::planned::makespan::forecast;
 use crate::{MakespanForecast, PlanBuilder, PlanningError, ReuseMode};
-use pleach_reuse::{BucketCost, Buckets, ReuseSummary, TransferForecast, reuse_fraction};
+use pleach_reuse::{BucketCost, Buckets, ReuseSummary, TransferForecast, bucket_cost_hrv, reuse_fraction};
 use pleach_workflow::Stage;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -29,8 +29,12 @@ pub struct PlanSummary {
     pub max_bucket_cost: f64,
     /// Cost of the cheapest bucket, in predicted seconds.
     pub min_bucket_cost: f64,
+    /// Horizontal runtime variance of that stage's buckets.
+    pub bucket_cost_hrv: f64,
     /// Tasks that only the defaults need, whether their result is the reference or is compared with it.
     pub reference_tasks: usize,
+    /// Fixed seconds of each bucket in the predictions.
+    pub bucket_overhead_seconds: f64,
     /// Makespan of list scheduling of the buckets.
     pub predicted_makespan_seconds: f64,
     /// Lower bound of all plans with this reuse scope.
@@ -68,6 +72,9 @@ pub struct StageSummary {
     pub max_bucket_cost: f64,
     /// Cost of the cheapest bucket, in predicted seconds.
     pub min_bucket_cost: f64,
+    /// Horizontal runtime variance (HRV) of the buckets: the sample standard deviation of their costs in relation to the
+    /// mean (paper 002 §4.1). 0 for one bucket.
+    pub bucket_cost_hrv: f64,
     /// Tasks that several buckets need and one executes.
     pub transferred: usize,
     /// Transferred tasks by task name. Tasks without any are left out.
@@ -113,7 +120,9 @@ pub(crate) fn summarize(
         cost_reuse_fraction: per_stage[headline].cost_reuse_fraction,
         max_bucket_cost: per_stage[headline].max_bucket_cost,
         min_bucket_cost: per_stage[headline].min_bucket_cost,
+        bucket_cost_hrv: per_stage[headline].bucket_cost_hrv,
         reference_tasks,
+        bucket_overhead_seconds: study.bucket_overhead_seconds,
         predicted_makespan_seconds: makespan_seconds,
         lower_bound_seconds,
         transfers,
@@ -144,6 +153,7 @@ impl StageSummary {
             buckets: trees.buckets,
             max_bucket_cost: trees.max_bucket_cost,
             min_bucket_cost: trees.min_bucket_cost,
+            bucket_cost_hrv: trees.bucket_cost_hrv,
             transferred: 0,
             transferred_tasks: BTreeMap::new(),
             tasks_with_tree_reuse: trees.tasks,
@@ -156,6 +166,7 @@ impl StageSummary {
             summary.tasks = costs.iter().map(|bucket| bucket.tasks).sum();
             summary.max_bucket_cost = each().fold(0.0, f64::max);
             summary.min_bucket_cost = each().reduce(f64::min).unwrap_or(0.0);
+            summary.bucket_cost_hrv = bucket_cost_hrv(&costs);
             let buckets = dataflow.buckets_per_task(solution);
             for task in dataflow.tasks().filter(|task| buckets[task.0 as usize] > 1) {
                 let name = stage.tasks[dataflow.level(task)].name.clone();

@@ -28,8 +28,8 @@ pub struct Scaling<'a> {
     pub evaluations: usize,
     /// Number of tiles on which each evaluation runs.
     pub tiles: usize,
-    /// TRTMA's limit of buckets, if it is the same for every number of workers. `None` is 3 buckets per
-    /// worker.
+    /// Limit of buckets of TRTMA, ranges and HRB, if it is the same for every number of workers. `None` is 3 buckets per
+    /// worker, or fewer if each has an overhead.
     pub max_buckets: Option<usize>,
     /// Plan variants: one curve per strategy and reuse level.
     pub curves: Vec<Curve>,
@@ -153,10 +153,11 @@ impl Scaling<'_> {
     fn note(&self) -> String {
         let buckets = match self.max_buckets {
             Some(buckets) => format!("at most {} per stage", counted(buckets, "bucket", "buckets")),
-            None => "3 buckets per worker".to_owned(),
+            None => "up to 3 buckets per worker".to_owned(),
         };
         let of = |strategy: &str| self.curves.iter().any(|curve| curve.strategy == strategy);
-        let limited: Vec<&str> = ["trtma", "ranges"].into_iter().filter(|strategy| of(strategy)).collect();
+        let limited: Vec<&str> =
+            ["trtma", "ranges", "hrb"].into_iter().filter(|strategy| of(strategy)).collect();
         format!(
             "{} on {}{}",
             counted(self.evaluations, "evaluation", "evaluations"),
@@ -218,6 +219,7 @@ fn marker(strategy: &str) -> &'static str {
         "sca" => "M0 -5L5 0L0 5L-5 0Z",
         "rtma" => "M0 4.8L4.6 -3.4H-4.6Z",
         "ranges" => "M-5.4 -2.6H5.4V2.6H-5.4Z",
+        "hrb" => "M-2.6 -5.4H2.6V5.4H-2.6Z",
         _ => "M-4 0A4 4 0 1 0 4 0A4 4 0 1 0 -4 0Z",
     }
 }

@@ -52,11 +52,13 @@ pub(crate) fn section(report: &Report<'_>) -> Html {
         "reuse, by count",
         "reuse, by cost",
         "buckets",
+        "HRV",
         "",
     ];
     let caption = html![
         "Plan. Distinct: stage instances that differ in a parameter or an input. Reuse: saved share of the \
-         tasks that remain after stage merging (by cost: estimated time). Bars: ",
+         tasks that remain after stage merging (by cost: estimated time). HRV: standard deviation of the estimated \
+         times of the buckets, divided by their mean. Bars: ",
         Html::of_class("span", "key left", "■"),
         " executed, ",
         Html::of_class("span", "key tree", "▬"),
@@ -79,6 +81,7 @@ pub(crate) fn section(report: &Report<'_>) -> Html {
             fraction(figures.reuse_fraction).into(),
             fraction(figures.cost_reuse_fraction).into(),
             count(figures.buckets).into(),
+            format!("{:.3}", figures.bucket_cost_hrv).into(),
             bar(tasks, most),
         ]);
     }
@@ -189,6 +192,8 @@ mod tests {
             "saves 1058 of them, 36.7 %: 318 because equal stage instances run once, 740 because",
             "1822 remain, and 16 for the run at default parameters",
             "<strong>1838 tasks were executed</strong>.",
+            "HRV: standard deviation of the estimated times of the buckets, divided by their mean.",
+            &format!("<td>{:.3}</td>", fixture.plan.summary.per_stage[1].bucket_cost_hrv),
         ] {
             assert!(text.contains(expected), "{expected} in {text}");
         }

@@ -45,6 +45,18 @@ pub fn bucket_costs(
     buckets.iter().enumerate().map(&mut cost_of).collect()
 }
 
+/// Returns the horizontal runtime variance (HRV) of the buckets of a stage: the sample standard deviation of their costs
+/// in relation to the mean (paper 002 §4.1). 0 for fewer than two buckets, and without costs.
+pub fn bucket_cost_hrv(buckets: &[BucketCost]) -> f64 {
+    let count = buckets.len() as f64;
+    let mean = buckets.iter().map(|bucket| bucket.cost).sum::<f64>() / count;
+    if buckets.len() < 2 || mean == 0.0 {
+        return 0.0;
+    }
+    let squares: f64 = buckets.iter().map(|bucket| (bucket.cost - mean).powi(2)).sum();
+    (squares / (count - 1.0)).sqrt() / mean
+}
+
 /// Fraction of work that a plan avoids: 1 − executed / work after stage-level merging. Negative for a plan that
 /// executes more than stage-level merging would (level `none`). 0 without any work.
 pub fn reuse_fraction(executed: f64, after_stage_merging: f64) -> f64 {
@@ -74,6 +86,8 @@ pub struct ReuseSummary {
     pub max_bucket_cost: f64,
     /// Cost of the cheapest of these buckets, 0 without any.
     pub min_bucket_cost: f64,
+    /// [Horizontal runtime variance](bucket_cost_hrv) of these buckets.
+    pub bucket_cost_hrv: f64,
 }
 
 impl ReuseSummary {
@@ -106,6 +120,7 @@ impl ReuseSummary {
             buckets: costs.len(),
             max_bucket_cost: bucket_cost.clone().fold(0.0, f64::max),
             min_bucket_cost: bucket_cost.reduce(f64::min).unwrap_or(0.0),
+            bucket_cost_hrv: bucket_cost_hrv(&costs),
         }
     }
 }
@@ -132,6 +147,12 @@ mod tests {
         let found = figures(TaskCosts::Count, |_| true);
         assert_eq!((found.tasks, found.tasks_after_stage_merging), (7, 8));
         assert_eq!((found.max_bucket_cost, found.min_bucket_cost), (5.0, 2.0));
+        // Sample deviation 3 / √2, mean 3.5.
+        assert!(
+            (found.bucket_cost_hrv - 3.0 / 2_f64.sqrt() / 3.5).abs() < 1e-15,
+            "{}",
+            found.bucket_cost_hrv
+        );
         assert_eq!(found.reuse_fraction, 0.125);
         // By cost, a shared first task is worth more if it is the expensive one.
         let found = figures(TaskCosts::PerLevel(vec![3.0, 1.0]), |_| true);
@@ -140,9 +161,25 @@ mod tests {
     }
 
     #[test]
+    fn variance_of_bucket_costs_is_relative_to_their_mean() {
+        let of = |costs: &[f64]| {
+            let cost = |cost: &f64| BucketCost { tasks: 1, cost: *cost };
+            bucket_cost_hrv(&costs.iter().map(cost).collect::<Vec<_>>())
+        };
+        assert_eq!([of(&[]), of(&[7.0]), of(&[0.0, 0.0]), of(&[3.0, 3.0, 3.0])], [0.0; 4]);
+        // Deviations -2, 0 and 2 of a mean of 4. The unit of the costs cancels.
+        assert_eq!((of(&[2.0, 4.0, 6.0]), of(&[20.0, 40.0, 60.0])), (0.5, 0.5));
+        assert_eq!(of(&[0.0, 5.0]), 2_f64.sqrt());
+        // Paper 002 Fig. 5: jobs of 20 s and 60 s, and two of 40 s.
+        assert!((of(&[20.0, 60.0]) - 0.5_f64.sqrt()).abs() < 1e-15);
+        assert_eq!(of(&[40.0, 40.0]), 0.0);
+    }
+
+    #[test]
     fn uncounted_members_are_in_no_total() {
         let found = figures(TaskCosts::Count, |member| member != Member(1) && member != Member(3));
         assert_eq!((found.instances, found.buckets, found.tasks), (2, 1, 4));
+        assert_eq!(found.bucket_cost_hrv, 0.0);
         assert_eq!(found.reuse_fraction, 0.0);
     }
 

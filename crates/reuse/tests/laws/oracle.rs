@@ -117,6 +117,31 @@ fn trtma_on_the_authors_study() {
     }
 }
 
+/// MaxBuckets, the costs of HRB's most expensive and cheapest bucket in tasks, and their HRV: instances of equal cost are
+/// dealt out in turn, counted by an independent script.
+const HRB: [(usize, f64, f64, f64); 5] = [
+    (24, 140.0, 133.0, 0.0148),
+    (48, 70.0, 63.0, 0.0528),
+    (96, 35.0, 28.0, 0.0886),
+    (192, 21.0, 14.0, 0.2046),
+    (384, 14.0, 7.0, 0.3311),
+];
+
+/// Neighbors of a trajectory, which share most, are all in different buckets: balance alone keeps no reuse.
+#[test]
+fn hrb_on_the_authors_study() {
+    let Some(problem) = moat_458("hrb_on_the_authors_study") else { return };
+    let tree = ReuseTree::build(&problem);
+    for (limit, max_cost, min_cost, hrv) in HRB {
+        let max_buckets = NonZeroUsize::new(limit).unwrap();
+        let buckets = Strategy::Hrb { max_buckets }.solve(&problem, &tree).unwrap();
+        let found = ReuseSummary::new(&problem, &tree, &buckets, |_| true);
+        assert_eq!((found.buckets, found.reuse_fraction), (limit, 0.0));
+        assert_eq!((found.max_bucket_cost, found.min_bucket_cost), (max_cost, min_cost));
+        assert!((found.bucket_cost_hrv - hrv).abs() < 1e-4, "{limit}: {}", found.bucket_cost_hrv);
+    }
+}
+
 /// Seconds of each task, thesis Table 4.3.
 const TABLE_4_3: [f64; 7] = [1.14, 1.99, 0.65, 0.33, 0.76, 3.76, 0.86];
 

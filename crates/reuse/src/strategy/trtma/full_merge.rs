@@ -5,37 +5,20 @@
 //! limit allows each input its own bucket, each input's tree is merged separately ([`shares`]), so that no
 //! bucket reads several inputs. The buckets may exceed the limit, and the next phase folds them.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
-
 use super::forest::{Forest, ForestIndex};
+use crate::bucket_shares::{InputLoad, bucket_shares};
 use crate::graph::tree::{NodeId, ReuseTree};
 use crate::merge_problem::MergeProblem;
 
-/// Returns how many of `max_buckets` buckets each input gets, at least one. Each further bucket goes to the
-/// input with the most expensive buckets on average. No input gets more buckets than instances. `None` if
-/// there are fewer buckets than inputs.
+/// Returns how many of `max_buckets` buckets each input gets, by the costs of the inputs' trees. `None` if there are
+/// fewer buckets than inputs.
 pub(super) fn shares(forest: &Forest, places: &ForestIndex, max_buckets: usize) -> Option<Vec<usize>> {
-    let inputs = places.of_input.len();
-    let mut left = max_buckets.checked_sub(inputs)?;
-    let mut shares = vec![1; inputs];
-    // Costs are not negative, so their bits have the order of the numbers.
-    let entry = |input: usize, share: usize| {
-        let mean = forest.subtree_cost(places.of_input[input]) as f64 / share as f64;
-        (mean.to_bits(), Reverse(share), Reverse(input))
+    let load = |root: &u32| InputLoad {
+        cost: forest.subtree_cost(*root) as f64,
+        instances: forest.leaves(*root) as usize,
     };
-    let mut dearest: BinaryHeap<_> = (0..inputs).map(|input| entry(input, 1)).collect();
-    while left > 0
-        && let Some((_, Reverse(share), Reverse(input))) = dearest.pop()
-    {
-        // An input with one bucket per instance leaves the heap: a further bucket would be empty.
-        if share < forest.leaves(places.of_input[input]) as usize {
-            shares[input] += 1;
-            left -= 1;
-            dearest.push(entry(input, share + 1));
-        }
-    }
-    Some(shares)
+    let loads: Vec<InputLoad> = places.of_input.iter().map(load).collect();
+    bucket_shares(&loads, max_buckets)
 }
 
 /// Returns for each input the nodes that become buckets: those of the first level with at least as many nodes

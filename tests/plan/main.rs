@@ -1,10 +1,12 @@
 //! `pleach plan`: the published study is planned to the exact number of tasks, and planning changes no file.
 
-#[path = "support/data.rs"]
+mod buckets;
+#[path = "../support/data.rs"]
 mod data;
-#[path = "support/pleach.rs"]
+mod granularity;
+#[path = "../support/pleach.rs"]
 mod pleach;
-#[path = "support/study.rs"]
+#[path = "../support/study.rs"]
 mod study;
 
 use data::data;
@@ -102,7 +104,8 @@ fn plan_document_has_the_documented_fields() {
     let study = Study::of_tissue(64);
     let plan = &plans(study.folder(), &["study.toml"])[0];
     let names = "strategy reuse evaluations runs buckets per_stage reuse_fraction cost_reuse_fraction max_bucket_cost \
-                 min_bucket_cost predicted_makespan_seconds lower_bound_seconds transfers predicted_peak_bytes planning_seconds";
+                 min_bucket_cost bucket_cost_hrv bucket_overhead_seconds predicted_makespan_seconds lower_bound_seconds \
+                 transfers predicted_peak_bytes planning_seconds";
     for name in names.split(' ') {
         assert!(plan.get(name).is_some_and(|value| !value.is_null()), "{name} in {plan}");
     }
@@ -110,7 +113,7 @@ fn plan_document_has_the_documented_fields() {
     assert_eq!(stages.len(), 3);
     for stage in stages {
         let names = "stage instances_without_reuse instances tasks_after_stage_merging tasks reuse_fraction \
-                     cost_reuse_fraction buckets max_bucket_cost min_bucket_cost transferred";
+                     cost_reuse_fraction buckets max_bucket_cost min_bucket_cost bucket_cost_hrv transferred";
         for name in names.split(' ') {
             assert!(stage.get(name).is_some_and(|value| !value.is_null()), "{name} in {stage}");
         }
@@ -121,6 +124,8 @@ fn plan_document_has_the_documented_fields() {
             && seconds("lower_bound_seconds") > 0.0
     );
     assert!(seconds("max_bucket_cost") >= seconds("min_bucket_cost"));
+    assert_eq!(plan["bucket_cost_hrv"], stage(plan, "segmentation")["bucket_cost_hrv"]);
+    assert_eq!(seconds("bucket_overhead_seconds"), 0.0);
 }
 
 /// Workers transfer outputs over a fast network, and run the tasks again where it is slow. Neither happens in one process.
@@ -171,7 +176,7 @@ fn published_study_in_trtma_buckets_is_near_published() {
 }
 
 /// Strategy and reuse scope of every plan of `--strategy all --reuse all`.
-const WAYS: [(&str, Option<&str>); 17] = [
+const WAYS: [(&str, Option<&str>); 20] = [
     ("none", None),
     ("stage", None),
     ("naive", Some("tree")),
@@ -189,6 +194,9 @@ const WAYS: [(&str, Option<&str>); 17] = [
     ("ranges", Some("tree")),
     ("ranges", Some("dataflow")),
     ("ranges", Some("value")),
+    ("hrb", Some("tree")),
+    ("hrb", Some("dataflow")),
+    ("hrb", Some("value")),
 ];
 
 fn ways(plans: &[Value]) -> Vec<(&str, Option<&str>)> {
@@ -235,68 +243,10 @@ fn plan_compares_all_strategies_and_reuse_scopes() {
 }
 
 #[test]
-fn granularity_proposes_groups_by_overhead() {
-    let study = Study::of_tissue(64);
-    let asked = |overhead: &str| -> Value {
-        let options = ["plan", "study.toml", "--json", "--granularity", "--overhead", overhead];
-        serde_json::from_str(&pleach(study.folder(), &options).done()).expect("one JSON document")
-    };
-    let segmentation = |document: &Value| document["granularity"]["stages"][1].clone();
-    let (free, expensive) = (segmentation(&asked("0")), segmentation(&asked("1000000")));
-    // Without overhead, fusing only repeats tasks. With one of a second it pays off for all chains. t3 and t1 have two readers, t5 has
-    // several sources.
-    assert_eq!(free["groups"], serde_json::json!([["t1"], ["t2"], ["t3"], ["t4"], ["t5"], ["t6"], ["t7"]]));
-    assert_eq!(expensive["groups"], serde_json::json!([["t1"], ["t2", "t3"], ["t4"], ["t5", "t6", "t7"]]));
-    assert!(seconds(&expensive, "seconds") < seconds(&expensive, "separate_seconds"));
-    assert_eq!(seconds(&free, "seconds"), seconds(&free, "separate_seconds"));
-    let text =
-        pleach(study.folder(), &["plan", "study.toml", "--granularity", "--overhead", "1000000"]).done();
-    assert!(text.contains("with t2 + t3, t5 + t6 + t7 as one"), "{text}");
-    let refused = pleach(study.folder(), &["plan", "study.toml", "--granularity", "--overhead", "some"]);
-    assert_eq!(refused.code, 2);
-    assert!(refused.stderr.contains("a number of microseconds from 0"), "{}", refused.stderr);
-}
-
-/// Stages are fused where their transfers take longer than repeated instances. The tiles are so large that a fast network has no
-/// reason.
-#[test]
-fn granularity_fuses_stages_where_transfers_take_longer() {
-    let study = Study::of_tissue(320);
-    let asked = |bandwidth: &str| -> Value {
-        let options = ["plan", "study.toml", "--json", "--granularity", "--bandwidth", bandwidth];
-        let printed = pleach(study.folder(), &options).done();
-        serde_json::from_str::<Value>(&printed).expect("one JSON document")["granularity"].take()
-    };
-    let (fast, slow) = (asked("10GB"), asked("1MB"));
-    let separate = serde_json::json!([["normalization"], ["segmentation"], ["comparison"]]);
-    assert_eq!(fast["workflow"]["groups"], separate);
-    assert_eq!(seconds(&fast["workflow"], "seconds"), seconds(&fast["workflow"], "separate_seconds"));
-    // The reference is a mask of the segmentation, so that stage is not fused with its reader.
-    let fused = serde_json::json!([["normalization", "segmentation"], ["comparison"]]);
-    assert_eq!(slow["workflow"]["groups"], fused);
-    // Each instance of the segmentation repeats the normalization, and receives no tile: 3 bytes a pixel, and 1 ms.
-    let step = |number: usize| {
-        let step = &slow["workflow"]["steps"][number];
-        (step["instances"].as_u64().expect("a number") as f64, seconds(step, "seconds"))
-    };
-    let ((tiles, normalization), (instances, _)) = (step(0), step(1));
-    let transfer = 1e-3 + f64::from(3 * 320 * 320) / 1e6;
-    let repeated = (instances - tiles) * normalization / tiles;
-    let saved = tiles * seconds(&slow, "stage_overhead_seconds") + instances * transfer - repeated;
-    let predicted = seconds(&slow["workflow"], "separate_seconds") - seconds(&slow["workflow"], "seconds");
-    assert!((predicted - saved).abs() < 1e-9 && saved > 0.0, "{predicted} {saved}");
-    // Tasks of an instance run on one worker: the network does not change their groups.
-    assert_eq!(fast["stages"], slow["stages"]);
-    let options = ["plan", "study.toml", "--granularity", "--bandwidth", "1MB"];
-    let text = pleach(study.folder(), &options).done();
-    assert!(text.contains("with normalization + segmentation as one"), "{text}");
-}
-
-#[test]
 fn planned_dataflow_tasks_equal_executed_tasks() {
     // The tile is large enough that every task costs more than a lookup of another bucket's output.
     let study = Study::of_tissue(256);
-    for strategy in ["naive", "trtma", "ranges"] {
+    for strategy in ["naive", "trtma", "ranges", "hrb"] {
         let options = ["--strategy", strategy, "--reuse", "dataflow", "--workers", "1"];
         let plan = &plans(study.folder(), &[&["study.toml"], &options[..]].concat())[0];
         let run = ["run", "study.toml", "--out", strategy, "--json"];
@@ -371,7 +321,8 @@ fn table_has_a_row_per_plan_and_stages_for_a_single_plan() {
     assert!(all.lines().all(|line| line.chars().count() <= 100), "{all}");
     let one = show(&[]);
     assert!(one.starts_with("ranges, value: 32 evaluations, 64 runs;"), "{one}");
-    for text in ["  normalization ", "  segmentation ", "  comparison ", "max s", "value counts as dataflow"]
+    for text in
+        ["  normalization ", "  segmentation ", "  comparison ", "max s", "HRV", "value counts as dataflow"]
     {
         assert!(one.contains(text), "{text} in {one}");
     }
@@ -392,7 +343,7 @@ fn strategy_beyond_its_limit_is_excluded_with_a_note() {
     let all = plans(repository, &[file, "--any-values", "--strategy", "all", "--reuse", "tree"]);
     assert_eq!(
         ways(&all).iter().map(|way| way.0).collect::<Vec<_>>(),
-        ["none", "stage", "naive", "rtma", "trtma", "ranges"]
+        ["none", "stage", "naive", "rtma", "trtma", "ranges", "hrb"]
     );
     let alone = pleach(repository, &["plan", file, "--any-values", "--strategy", "sca"]);
     assert_eq!((alone.code, alone.stdout.as_str()), (2, ""));
