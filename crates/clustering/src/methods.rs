@@ -83,7 +83,7 @@ pub struct Options {
     pub size: Size,
     /// Vertical clustering.
     pub vertical: Vertical,
-    /// Cuts chains where they exceed the mean job of their level, see [`bounded_chains`](crate::chains::bounded_chains).
+    /// Cuts chains where they exceed the mean job of their level, see [`bounded_chains`].
     pub bounded_chains: bool,
     /// Reading of HIFB and HDB.
     pub candidates: Candidates,
