@@ -2,8 +2,8 @@
 //!
 //! Image operations create and drop buffers of many MB. The system returns each as untouched pages, and their first touch
 //! costs more time than most operations (`docs/adr/0006-recycled-pages.md` has the measurements). [`RecyclingAllocator`]
-//! keeps touched blocks up to a limit instead. Blocks of up to 2 KiB come from mimalloc, other small blocks and blocks aligned
-//! beyond a page from [`System`](std::alloc::System). Allocations of foreign code (OpenCV's own scratch memory) bypass this allocator.
+//! keeps touched blocks up to a limit instead. Small blocks and blocks aligned beyond a page go to
+//! [`System`](std::alloc::System). Allocations of foreign code (OpenCV's own scratch memory) bypass this allocator.
 //!
 //! The process shares the idle blocks, and each thread has its own meter. The memory planner sets the limit.
 
@@ -12,7 +12,6 @@ mod mapping;
 mod meter;
 mod pool;
 mod size_class;
-mod small;
 
 use pool::Pool;
 use std::alloc::{GlobalAlloc, Layout};
@@ -28,8 +27,8 @@ static POOL: Pool = Pool::new(DEFAULT_LIMIT_BYTES);
 
 /// The allocator, for `#[global_allocator]` in a binary. All of its values share one pool.
 ///
-/// Blocks of 128 KiB and more come from the pool, in size classes at most 1/16 apart. Blocks of up to 2 KiB come from
-/// mimalloc, and those between from [`System`](std::alloc::System).
+/// Blocks of 128 KiB and more come from the pool, in size classes at most 1/16 apart. Smaller ones come from
+/// [`System`](std::alloc::System).
 ///
 /// ```
 /// #[global_allocator]

@@ -1,5 +1,5 @@
 //! Allocator behind [`RecyclingAllocator`](crate::RecyclingAllocator): large blocks from the free list or the system, small
-//! ones from [`Small`], and metering of both.
+//! ones from `malloc`, and metering of both.
 //!
 //! One lock guards the free list. No code under the lock allocates or panics, and system calls under the lock only unmap.
 //! Bytes are counted before they are mapped and discounted after they are unmapped, so the process never maps more than the
@@ -7,9 +7,8 @@
 
 use crate::free_list::{Block, FreeList};
 use crate::size_class::{MIN_BYTES, PAGE_BYTES, class_bytes};
-use crate::small::Small;
 use crate::{mapping, meter};
-use std::alloc::{GlobalAlloc, Layout};
+use std::alloc::{GlobalAlloc, Layout, System};
 use std::ptr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -138,14 +137,14 @@ fn give_back(block: Block) {
 
 // SAFETY: a live block is not in the free list and is one mapping of its own, so it overlaps no other. Its class is at least
 // the requested size, and its start is aligned to a page, which is at least the requested alignment (`is_large`). Other
-// blocks come from `Small` with the same layouts. No call unwinds, since lookups cannot fail and no other code panics.
+// blocks come from `System` with the same layouts. No call unwinds, since lookups cannot fail and no other code panics.
 unsafe impl GlobalAlloc for Pool {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let start = if is_large(layout) {
             self.obtain(class_bytes(layout.size())).0
         } else {
             // SAFETY: guaranteed by the caller: the size is not 0.
-            unsafe { Small.alloc(layout) }
+            unsafe { System.alloc(layout) }
         };
         count(start, layout)
     }
@@ -153,7 +152,7 @@ unsafe impl GlobalAlloc for Pool {
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         if !is_large(layout) {
             // SAFETY: guaranteed by the caller: the size is not 0.
-            return count(unsafe { Small.alloc_zeroed(layout) }, layout);
+            return count(unsafe { System.alloc_zeroed(layout) }, layout);
         }
         let (start, fresh) = self.obtain(class_bytes(layout.size()));
         if !fresh {
@@ -169,8 +168,8 @@ unsafe impl GlobalAlloc for Pool {
             // SAFETY: allocated with this layout, so from here and of this class.
             unsafe { self.release(Block { start: block, bytes: class_bytes(layout.size()) }) };
         } else {
-            // SAFETY: allocated with this layout, so by `Small`.
-            unsafe { Small.dealloc(block, layout) };
+            // SAFETY: allocated with this layout, so by `System`.
+            unsafe { System.dealloc(block, layout) };
         }
     }
 
@@ -195,14 +194,14 @@ unsafe impl GlobalAlloc for Pool {
                 moved
             }
             (false, false) => {
-                // SAFETY: allocated with this layout, so by `Small`. The caller guarantees the size.
-                let moved = unsafe { Small.realloc(block, layout, new_size) };
+                // SAFETY: allocated with this layout, so by `System`. The caller guarantees the size.
+                let moved = unsafe { System.realloc(block, layout, new_size) };
                 if !moved.is_null() {
                     meter::subtract(layout.size());
                 }
                 count(moved, new)
             }
-            // A block that changes between the pool and `Small` must be copied.
+            // A block that changes between the pool and `System` must be copied.
             _ => {
                 // SAFETY: guaranteed by the caller: the new size is not 0.
                 let moved = unsafe { self.alloc(new) };

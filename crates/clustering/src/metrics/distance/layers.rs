@@ -8,6 +8,9 @@ use crate::workflow::Workflow;
 /// Largest number of unresolved pairs of groups that are listed: 8 MB.
 const MAX_PAIRS: usize = 1 << 20;
 
+/// Largest number of unresolved pairs per group that are listed. A test of a pair takes longer than counting it.
+const MAX_PAIRS_PER_GROUP: usize = 16;
+
 const UNKNOWN: u32 = u32::MAX;
 
 /// Returns for each step, from 1, the number of pairs of tasks whose successors after that number of edges have a task in common for
@@ -198,6 +201,7 @@ impl<'a> Walk<'a> {
         let mut within = 0;
         let mut last_seen = vec![UNKNOWN; live.len()];
         let mut pairs = Some(Vec::new());
+        let max_pairs = self.max_pairs.min(MAX_PAIRS_PER_GROUP * live.len());
         for (number, group) in (0_u32..).zip(&self.groups) {
             let index = number as usize;
             if group.elements.is_empty() {
@@ -211,7 +215,7 @@ impl<'a> Walk<'a> {
             if live[index] && met.live < all_live {
                 unmet.live += group.weight * (all_live - met.live);
                 keeps[index] = true;
-                list_unseen(number, live, &last_seen, self.max_pairs, &mut pairs);
+                list_unseen(number, live, &last_seen, max_pairs, &mut pairs);
             }
         }
         unmet.all = unmet.all / 2 + within;

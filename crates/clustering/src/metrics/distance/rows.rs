@@ -1,6 +1,6 @@
 //! Distances from one class of tasks to all others.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use super::classes::Classes;
 use crate::workflow::Workflow;
@@ -9,11 +9,27 @@ use crate::workflow::Workflow;
 /// has at most 320 MB.
 const MAX_ENTRIES: usize = 20_000_000;
 
+/// Visits of index entries below which an index is always fast enough: some milliseconds.
+const MIN_VISITS: usize = 1 << 20;
+
 /// Longest path to a successor of all classes that is looked for.
 const MAX_TRIED_LENGTH: u32 = 8;
 
 /// Successors that are tried at each length: each try walks the edges above one.
 const MAX_TRIES: usize = 3;
+
+/// Classes whose rows are computed together without an index.
+const LANES: usize = 64;
+
+/// Rows of blocks that are kept: 256 MB, which is all of a level of 11,000 classes.
+const MAX_LANES: usize = 1 << 21;
+
+/// Lengths of paths from the classes of a block. 16 bits: a graph that is deeper than [`FAR`] has too few tasks a level to
+/// need a search without an index.
+type Lanes = [i16; LANES];
+
+/// No path.
+const FAR: i16 = i16::MAX / 2;
 
 /// Distance between tasks of one class and the tasks of all classes.
 #[derive(Debug)]
@@ -33,6 +49,8 @@ pub(crate) struct Rows<'a> {
     level: usize,
     classes: &'a Classes<'a>,
     index: Option<Index>,
+    /// Rows of blocks that were computed without an index, at most [`MAX_LANES`].
+    blocks: HashMap<usize, Vec<Lanes>>,
     /// Least distance per class in the present row, `u32::MAX` if unknown.
     best: Vec<u32>,
 }
@@ -49,9 +67,14 @@ struct Index {
 }
 
 impl<'a> Rows<'a> {
+    /// Creates the rows of a level.
     pub(crate) fn new(graph: &'a Workflow, level: usize, classes: &'a Classes<'a>) -> Self {
-        let index = Index::new(graph, level, classes);
-        Self { graph, level, classes, index, best: vec![u32::MAX; classes.len()] }
+        let below = graph.levels()[level + 1..].iter().flatten();
+        let edges: usize = below.map(|task| graph.children(*task).len()).sum();
+        // A search takes each edge twice for each block, in about the time of four visits.
+        let max_visits = (classes.len().div_ceil(LANES) * edges * 8).max(MIN_VISITS);
+        let index = Index::new(graph, level, classes, max_visits);
+        Self { graph, level, classes, index, blocks: HashMap::new(), best: vec![u32::MAX; classes.len()] }
     }
 
     /// Returns the row of a class.
@@ -90,35 +113,65 @@ impl<'a> Rows<'a> {
         Row { near, rest }
     }
 
-    /// Computes the row of a class from the graph: paths to successors downward, paths from them upward.
+    /// Writes the row of a class that is computed without an index.
     fn search(&mut self, class: u32) {
-        let mut nearest = vec![u32::MAX; self.graph.tasks().len()];
-        for (successor, length) in
-            Search::new(self.graph).successors(self.classes.children[class as usize], u32::MAX)
-        {
-            nearest[successor as usize] = length;
+        let (number, lane) = (class as usize / LANES, class as usize % LANES);
+        if !self.blocks.contains_key(&number) {
+            // Classes in ascending order, as for a count, need no block twice.
+            if (self.blocks.len() + 1) * self.classes.len() > MAX_LANES {
+                self.blocks.clear();
+            }
+            self.blocks.insert(number, self.search_block(number));
         }
-        let above = |nearest: &[u32], children: &[u32]| {
-            children
-                .iter()
-                .map(|child| nearest[*child as usize])
-                .min()
-                .map_or(u32::MAX, |least| least.saturating_add(1))
+        for (best, lanes) in self.best.iter_mut().zip(&self.blocks[&number]) {
+            *best = if lanes[lane] < FAR { lanes[lane] as u32 } else { u32::MAX };
+        }
+    }
+
+    /// Returns the distances of all classes to those of a block: paths to successors downward, paths from them upward.
+    fn search_block(&self, number: usize) -> Vec<Lanes> {
+        let mut nearest = vec![[FAR; LANES]; self.graph.tasks().len()];
+        for (lane, children) in self.classes.children.iter().skip(number * LANES).take(LANES).enumerate() {
+            for child in *children {
+                nearest[*child as usize][lane] = 1;
+            }
+        }
+        let below = &self.graph.levels()[self.level + 1..];
+        for task in below.iter().flatten() {
+            let own = nearest[*task as usize];
+            for child in self.graph.children(*task) {
+                extend(&mut nearest[*child as usize], &own);
+            }
+        }
+        for task in below.iter().rev().flatten() {
+            let mut own = nearest[*task as usize];
+            for child in self.graph.children(*task) {
+                extend(&mut own, &nearest[*child as usize]);
+            }
+            nearest[*task as usize] = own;
+        }
+        let row = |children: &&[u32]| {
+            let mut row = [FAR; LANES];
+            for child in *children {
+                extend(&mut row, &nearest[*child as usize]);
+            }
+            row
         };
-        for task in self.graph.levels()[self.level + 1..].iter().rev().flatten() {
-            let least = above(&nearest, self.graph.children(*task));
-            let own = &mut nearest[*task as usize];
-            *own = least.min(*own);
-        }
-        for (best, children) in self.best.iter_mut().zip(&self.classes.children) {
-            *best = above(&nearest, children);
-        }
+        self.classes.children.iter().map(row).collect()
+    }
+}
+
+/// Replaces each length by that of the way over another task, an edge away, if it is shorter.
+fn extend(own: &mut Lanes, other: &Lanes) {
+    for (own, other) in own.iter_mut().zip(other) {
+        *own = (*own).min(other + 1);
     }
 }
 
 impl Index {
-    /// Creates the index of a level. `None` if it would have more than [`MAX_ENTRIES`].
-    fn new(graph: &Workflow, level: usize, classes: &Classes<'_>) -> Option<Self> {
+    /// Creates the index of a level. `None` if it would have more than [`MAX_ENTRIES`], or if all rows together would visit
+    /// more than `max_visits`.
+    fn new(graph: &Workflow, level: usize, classes: &Classes<'_>, max_visits: usize) -> Option<Self> {
         let mut search = Search::new(graph);
         let rest = rest(graph, level, classes, &mut search);
         // The longer of two paths shorter than `rest` together. Without edges over several levels, both have the same length.
@@ -137,6 +190,10 @@ impl Index {
                 inverse[*successor as usize].push((*length, class));
             }
             lists.push(list);
+        }
+        let visits: usize = inverse.iter().map(|list| list.len() * list.len()).sum();
+        if visits > max_visits {
+            return None;
         }
         for list in &mut inverse {
             list.sort_unstable();
