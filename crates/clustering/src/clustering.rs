@@ -66,7 +66,10 @@ impl Clustering {
         }
         let clustering = Self { jobs };
         clustering.check_order(workflow)?;
-        clustering.workflow(workflow)?;
+        if !clustering.is_acyclic(workflow) {
+            // Only the workflow of the jobs has the ids along the cycle.
+            clustering.workflow(workflow)?;
+        }
         Ok(clustering)
     }
 
@@ -124,6 +127,30 @@ impl Clustering {
     pub fn then(&self, outer: &Self) -> Self {
         let tasks = |job: &u32| self.jobs[*job as usize].iter().copied();
         Self { jobs: outer.jobs.iter().map(|jobs| jobs.iter().flat_map(tasks).collect()).collect() }
+    }
+
+    /// Returns whether the jobs have an order (Kahn 1962). Dependencies count once for each pair of tasks.
+    fn is_acyclic(&self, workflow: &Workflow) -> bool {
+        let job_of = self.job_of();
+        let mut waits_for = vec![0_u32; self.jobs.len()];
+        for (parent, child) in workflow.edges() {
+            let (parent, child) = (job_of[parent as usize], job_of[child as usize]);
+            waits_for[child as usize] += u32::from(parent != child);
+        }
+        let mut ready: Vec<u32> =
+            (0..self.jobs.len() as u32).filter(|job| waits_for[*job as usize] == 0).collect();
+        let mut done = 0;
+        while let Some(job) = ready.pop() {
+            done += 1;
+            let children = self.jobs[job as usize].iter().flat_map(|task| workflow.children(*task));
+            for child in children.map(|child| job_of[*child as usize]).filter(|child| *child != job) {
+                waits_for[child as usize] -= 1;
+                if waits_for[child as usize] == 0 {
+                    ready.push(child);
+                }
+            }
+        }
+        done == self.jobs.len()
     }
 
     fn check_order(&self, workflow: &Workflow) -> Result<(), ClusteringError> {
