@@ -92,18 +92,7 @@ fn seconds(workflow: &Workflow, chain: &[u32]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::workflow::Task;
-
-    fn workflow(seconds: &[f64], edges: &[(u32, u32)]) -> Workflow {
-        let task = |(number, seconds): (usize, &f64)| Task {
-            id: format!("t{number}"),
-            kind: "run".into(),
-            seconds: *seconds,
-            reads: vec![],
-            writes: vec![],
-        };
-        Workflow::new("chains", seconds.iter().enumerate().map(task).collect(), vec![], edges).unwrap()
-    }
+    use crate::workflow::fixture::workflow;
 
     #[test]
     fn redundant_edges_do_not_break_a_chain() {

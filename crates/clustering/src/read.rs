@@ -91,7 +91,8 @@ fn detect(text: &str) -> Option<Format> {
 }
 
 /// Returns the name of a file without folders and extensions.
-fn stem(name: &str) -> &str {
+#[must_use]
+pub fn stem(name: &str) -> &str {
     let name = name.rsplit(['/', '\\']).next().unwrap_or(name);
     let name = name.strip_suffix(".gz").unwrap_or(name);
     name.rsplit_once('.').map_or(name, |(stem, _)| if stem.is_empty() { name } else { stem })

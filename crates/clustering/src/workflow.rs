@@ -286,6 +286,25 @@ fn cycle(tasks: &[Task], parents: &Lists, waits_for: &[usize]) -> Vec<String> {
     path.iter().rev().map(|task| tasks[*task as usize].id.clone()).collect()
 }
 
+/// Workflows of tests.
+#[cfg(test)]
+pub(crate) mod fixture {
+    use super::{Task, Workflow};
+
+    /// Returns a workflow of tasks `t0`, `t1`, … with these run times and no files.
+    pub(crate) fn workflow(seconds: &[f64], edges: &[(u32, u32)]) -> Workflow {
+        let task = |(number, seconds): (usize, &f64)| Task {
+            id: format!("t{number}"),
+            kind: "run".into(),
+            seconds: *seconds,
+            reads: vec![],
+            writes: vec![],
+        };
+        Workflow::new("test", seconds.iter().enumerate().map(task).collect(), vec![], edges)
+            .expect("a workflow")
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -234,8 +234,8 @@ impl StageProblem {
     }
 
     /// Returns all buckets in execution order: tile after tile, so that regions of a tile are dropped before the next tile
-    /// starts. A bucket of several tiles (TRTMA, ranges and HRB with more tiles than buckets) becomes one bucket for each tile: tiles share
-    /// no tasks.
+    /// starts. A bucket of several tiles (TRTMA, ranges and HRB with more tiles than buckets) becomes one bucket for each
+    /// tile: tiles share no tasks.
     pub(super) fn buckets_by_tile(
         &self,
         solution: &Buckets,

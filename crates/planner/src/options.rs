@@ -111,8 +111,9 @@ impl ReuseMode {
     }
 }
 
-/// Default maximum of instances in a bucket where memory is ample and buckets have no overhead. Beyond 16, RTMA on MOAT studies of the reference
-/// application saves nothing more (`benches/RESULTS.md`), and larger buckets leave less to balance.
+/// Default maximum of instances in a bucket where memory is ample and buckets have no overhead. Beyond 16, RTMA on MOAT
+/// studies of the reference application saves nothing more (`benches/RESULTS.md`), and larger buckets leave less to
+/// balance.
 const MAX_BUCKET_SIZE: NonZeroUsize = NonZeroUsize::new(16).expect("16 is not 0");
 
 /// Instances of a bucket up to which it is one message to its worker: the manager builds the message in about 1 ms. Only a

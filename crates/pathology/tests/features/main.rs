@@ -5,29 +5,20 @@
 
 #[path = "../../../../tests/support/data.rs"]
 mod data;
+#[path = "../support/operations.rs"]
+mod operations;
 
 mod acceptance;
 mod agreement;
 mod laws;
 mod slow;
 
-use pleach_pathology::registry;
+use operations::run;
 use pleach_regions::{AnnotatedObjects, DataRegion, LabelMap, Raster, Table};
-use pleach_workflow::{OperationError, Value};
 use std::collections::BTreeMap;
 
 /// Channels of a plane.
 const CHANNELS: usize = 4;
-
-fn run(name: &str, inputs: &[&DataRegion], arguments: &[f64]) -> Result<Vec<DataRegion>, OperationError> {
-    let registry = registry();
-    let operation = registry.get(name, 1).unwrap();
-    let typed = |(number, argument): (&f64, &pleach_workflow::Argument)| {
-        Value::from_f64(*number, argument.accepts.value_type()).unwrap()
-    };
-    let arguments: Vec<Value> = arguments.iter().zip(operation.arguments()).map(typed).collect();
-    operation.run(inputs, &arguments)
-}
 
 /// A tile, its objects, and all regions that the operations make of them, by name.
 struct Features {

@@ -2,20 +2,11 @@
 
 #![expect(clippy::unwrap_used, reason = "clippy exempts tests, not the functions they call")]
 
+use crate::operations::run;
 use pleach_pathology::registry;
 use pleach_regions::{DataRegion, ElementType, Raster};
-use pleach_workflow::{OperationError, Value, ValueType};
+use pleach_workflow::{Value, ValueType};
 use proptest::prelude::*;
-
-fn run(name: &str, inputs: &[&DataRegion], arguments: &[f64]) -> Result<Vec<DataRegion>, OperationError> {
-    let registry = registry();
-    let operation = registry.get(name, 1).unwrap();
-    let typed = |(number, argument): (&f64, &pleach_workflow::Argument)| {
-        Value::from_f64(*number, argument.accepts.value_type()).unwrap()
-    };
-    let arguments: Vec<Value> = arguments.iter().zip(operation.arguments()).map(typed).collect();
-    operation.run(inputs, &arguments)
-}
 
 fn bgr(width: u32, height: u32, color: [u8; 3]) -> DataRegion {
     DataRegion::Bgr8(Raster::new(width, height, 3, color.repeat((width * height) as usize)).unwrap())

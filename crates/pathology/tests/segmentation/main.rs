@@ -5,4 +5,6 @@ mod cores;
 #[path = "../../../../tests/support/data.rs"]
 mod data;
 mod objects;
+#[path = "../support/operations.rs"]
+mod operations;
 mod reference;

@@ -1,7 +1,7 @@
 //! Predicts a plan's makespan on a number of workers, and the lower bound of all plans with the same reuse scope.
 //!
-//! Predictions follow from the cost model, and from the fixed overhead of each bucket. Memory does not limit them. Beyond trees, outputs are transferred between workers
-//! or computed again, by the rule of running workers.
+//! Predictions follow from the cost model, and from the fixed overhead of each bucket. Memory does not limit them. Beyond
+//! trees, outputs are transferred between workers or computed again, by the rule of running workers.
 
 use crate::builder::StageProblem;
 use crate::{PlanBuilder, PlanningError, ReuseMode, operations};

@@ -39,7 +39,8 @@ fn reals(imported: &Imported) -> Vec<(&str, f64, f64)> {
         .collect()
 }
 
-const NSCALE: [(&str, f64, f64); 15] = [
+/// Parameters of the authors' segmentation, with the bounds of their studies.
+pub(crate) const NSCALE: [(&str, f64, f64); 15] = [
     ("blue", 210.0, 240.0),
     ("green", 210.0, 240.0),
     ("red", 210.0, 240.0),

@@ -1,6 +1,7 @@
 //! Public reference data: SALib's Ishigami design, and the MOAT run of the authors of region templates.
 
 use crate::data;
+use crate::imports::NSCALE;
 use pleach_sensitivity::bootstrap::Bootstrap;
 use pleach_sensitivity::estimate::Estimate;
 use pleach_sensitivity::moat::{CONFIDENCE_Z, MoatIndices, elementary_effects, indices};
@@ -141,25 +142,14 @@ fn ishigami_sobol_indices_equal_salib() {
 
 /// The 15 parameters of `rtf_dakota/dakota_nscale_ps_moat.in`, as the reals that Dakota passes to the model.
 fn authors_parameters() -> Vec<Parameter> {
-    [
-        ("blue", 210.0, 240.0),
-        ("green", 210.0, 240.0),
-        ("red", 210.0, 240.0),
-        ("T1", 2.5, 7.5),
-        ("T2", 2.5, 7.5),
-        ("G1", 5.0, 80.0),
-        ("G2", 2.0, 40.0),
-        ("minSize", 2.0, 40.0),
-        ("maxSize", 900.0, 1500.0),
-        ("minSizePl", 5.0, 80.0),
-        ("minSizeSeg", 2.0, 80.0),
-        ("maxSizeSeg", 900.0, 1500.0),
-        ("fillHolesConnectivity", 4.0, 8.0),
-        ("reconConnectivity", 4.0, 8.0),
-        ("watershedConnectivity", 4.0, 8.0),
-    ]
-    .map(|(name, low, high)| real(name, low, high))
-    .to_vec()
+    // The run has longer names of three parameters than the input file.
+    let name = |name| match name {
+        "fillHoles" => "fillHolesConnectivity",
+        "recon" => "reconConnectivity",
+        "water" => "watershedConnectivity",
+        name => name,
+    };
+    NSCALE.map(|(short, low, high)| real(name(short), low, high)).to_vec()
 }
 
 #[test]

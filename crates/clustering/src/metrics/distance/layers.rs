@@ -288,22 +288,15 @@ fn have_common(first: &[u32], second: &[u32]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::workflow::Task;
+    use crate::workflow::fixture;
 
     /// Five levels of twelve tasks with two or three children in the next level each.
     fn layered() -> Workflow {
-        let task = |number: u32| Task {
-            id: format!("t{number}"),
-            kind: "run".into(),
-            seconds: 1.0,
-            reads: vec![],
-            writes: vec![],
-        };
         let children = |task: u32| {
             [task * 5 + 1, task * 7 + 3, task * task].map(|of| (task, (task / 12 + 1) * 12 + of % 12))
         };
         let edges: Vec<_> = (0..48).flat_map(children).collect();
-        Workflow::new("layered", (0..60).map(task).collect(), vec![], &edges).unwrap()
+        fixture::workflow(&[1.0; 60], &edges)
     }
 
     #[test]

@@ -306,23 +306,16 @@ pub(super) fn count(graph: &Workflow, level: usize, pairs: &mut BTreeMap<u32, u6
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::workflow::Task;
+    use crate::workflow::fixture;
 
     #[test]
     fn rows_with_and_without_an_index_agree() {
-        let task = |number: u32| Task {
-            id: format!("t{number}"),
-            kind: "run".into(),
-            seconds: 1.0,
-            reads: vec![],
-            writes: vec![],
-        };
         // Edges over one to three levels of ten tasks. Tasks 0 and 1 have the same children, and so have 8 and 9: none.
         let child =
             |task: u32, of: u32| (task, (task / 10 + 1 + of % 3) * 10 + (task.max(1) * 7 + of * 3) % 10);
         let edges: Vec<_> =
             (0..20).filter(|of| of % 10 < 8).flat_map(|task| [child(task, 0), child(task, 4)]).collect();
-        let graph = Workflow::new("long", (0..50).map(task).collect(), vec![], &edges).unwrap();
+        let graph = fixture::workflow(&[1.0; 50], &edges);
         let classes = Classes::new(&graph, &graph.levels()[0]);
         let mut rows = Rows::new(&graph, 0, &classes);
         let indexed: Vec<Row> = (0..classes.len() as u32).map(|class| rows.row(class)).collect();
