@@ -35,7 +35,7 @@ pub(crate) struct PlanArgs {
     #[arg(long, value_name = "SIZE")]
     pub(crate) bandwidth: Option<MemorySize>,
     /// Fixed overhead of each bucket in seconds, such as its wait in a queue: predict with it, and make fewer, larger buckets
-    #[arg(long, value_name = "SECONDS", default_value_t = 0.0, value_parser = bucket_overhead)]
+    #[arg(long, value_name = "SECONDS", default_value_t = 0.0, value_parser = bucket_overhead, allow_negative_numbers = true)]
     pub(crate) overhead: f64,
     /// Task cache of earlier studies (read-only), whose measured times the prediction uses
     #[arg(long, value_name = "DIR")]

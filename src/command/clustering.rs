@@ -14,6 +14,7 @@ use crate::terminal::{print_json, print_line, print_notice};
 use candidates::{MethodName, Settings};
 use document::Clusterings;
 use evaluation::{Evaluation, evaluate};
+use pleach_clustering::read::stem;
 use pleach_clustering::simulate::{Delay, Overheads, Platform};
 use pleach_clustering::{Options, ReadOptions, Size, Vertical, Workflow, read};
 use pleach_planner::memory_size::MemorySize;
@@ -51,10 +52,11 @@ pub(super) fn execute(args: &ClusterArgs) -> CommandResult {
     Ok(())
 }
 
-/// Reads a workflow and scales it.
+/// Reads a workflow and scales it. Its name is that of the file: Pegasus calls most workflows `test`.
 fn load(file: &Path, args: &ClusterArgs) -> CommandResult<Workflow> {
     let options = ReadOptions { assume_zero: args.assume_zero, ..ReadOptions::default() };
     let workflow = read(file, options).map_err(CommandError::input)?;
+    let workflow = workflow.with_name(stem(&file.to_string_lossy()));
     let scaled = workflow.with_scaled_files(args.scale_data).with_scaled_seconds(args.scale_time);
     scaled.map_err(|error| CommandError::Input(format!("{}: --scale-time: {error}", file.display())))
 }

@@ -140,6 +140,8 @@ fn methods_are_compared_and_chosen() {
     }
     assert!(text.contains("dfjs: at most ") && text.contains(" s a job, tuned by "), "{text}");
     let (_, gains) = text.split_once("gain by workflow").expect("a table of gains");
+    // Both files call their workflow `diamond`: its name is that of the file.
+    assert_eq!(line(gains, &["method"])[2..], ["diamond", "again"]);
     assert_eq!(line(gains, &["none", "only"])[2..], ["7.7", "%", "7.7", "%"]);
     let best = document(folder.path(), &["diamond.dax", "--method", "best"]);
     let best = &best["workflows"][0];
