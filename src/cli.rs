@@ -30,7 +30,7 @@ pub(crate) use node::doctor::DoctorArgs;
 pub(crate) use node::{ManagerProcessArgs, Placement, TimeArg, WorkerProcessArgs};
 pub(crate) use operations::OperationSource;
 pub(crate) use plan::PlanArgs;
-pub(crate) use plan::options::{BucketArgs, PlanOptionArgs, TaskOrderArg};
+pub(crate) use plan::options::{BucketArgs, OverheadArg, PlanOptionArgs, TaskOrderArg};
 pub(crate) use simulate::SimulateArgs;
 pub(crate) use spill::SpillArgs;
 pub(crate) use storage::cache::{CacheCommand, CacheSearchArgs, CacheStatsArgs};

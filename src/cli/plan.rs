@@ -34,9 +34,6 @@ pub(crate) struct PlanArgs {
     /// one process]
     #[arg(long, value_name = "SIZE")]
     pub(crate) bandwidth: Option<MemorySize>,
-    /// Fixed overhead of each bucket in seconds, such as its wait in a queue: predict with it, and make fewer, larger buckets
-    #[arg(long, value_name = "SECONDS", default_value_t = 0.0, value_parser = bucket_overhead, allow_negative_numbers = true)]
-    pub(crate) overhead: f64,
     /// Task cache of earlier studies (read-only), whose measured times the prediction uses
     #[arg(long, value_name = "DIR")]
     pub(crate) cache: Option<PathBuf>,
@@ -58,12 +55,6 @@ pub(crate) struct PlanArgs {
     /// Print one JSON document on stdout, and nothing else
     #[arg(long)]
     pub(crate) json: bool,
-}
-
-/// Argument of `--overhead`.
-fn bucket_overhead(text: &str) -> Result<f64, String> {
-    let seconds = text.parse().ok().filter(|seconds| (0.0..=1e6).contains(seconds));
-    seconds.ok_or_else(|| "a number of seconds from 0 to 1000000 is allowed".to_owned())
 }
 
 /// Argument of `--task-overhead`.

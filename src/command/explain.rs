@@ -5,7 +5,7 @@ mod prediction;
 mod recorded;
 
 use super::client::connect;
-use crate::cli::ExplainArgs;
+use crate::cli::{ExplainArgs, OverheadArg};
 use crate::exit::{CommandError, CommandResult};
 use crate::terminal::print_json;
 use pleach_client::InterruptibleWait;
@@ -60,6 +60,7 @@ fn refuse_planning_options(args: &ExplainArgs, target: &str) -> CommandResult {
     let given = [
         ("--cache", args.cache.is_some()),
         ("--workers", args.workers.is_some()),
+        ("--overhead", args.plan.buckets.overhead != OverheadArg::Auto),
         ("--parameter-sets", args.parameter_sets.is_some()),
     ];
     match given.iter().find(|(_, is_given)| *is_given) {

@@ -59,7 +59,8 @@ pub(super) fn execute(args: &PlanArgs, registry: &Registry) -> CommandResult {
     let link = args
         .bandwidth
         .map(|bandwidth| TransferCost { bytes_per_second: bandwidth.bytes() as f64, ..DEFAULT_LINK });
-    let input = PlanningInput { link, bucket_overhead_seconds: args.overhead, ..prepared.planning_input() };
+    let bucket_overhead_seconds = args.buckets.overhead.seconds(&prepared.costs);
+    let input = PlanningInput { link, bucket_overhead_seconds, ..prepared.planning_input() };
     let mut comparison = PlanComparison::new(input, args.buckets.limits(), memory_bytes);
     let (mut plans, mut all_curves, mut left_out) = (Vec::new(), Vec::new(), Vec::new());
     for (strategy, scopes) in &strategies {

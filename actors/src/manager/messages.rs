@@ -33,6 +33,10 @@ impl ManagerActor {
         if worker.is_some() && self.is_left_with_worker(id, &message) {
             return;
         }
+        // An embedded run measures no leases, and its time never passes.
+        if self.service.is_some() {
+            self.core.handle_time(self.start.elapsed());
+        }
         match (message, worker) {
             (ToManager::Join { slots, incarnation, exchange_port, before }, None) => {
                 // The claim stores the frame, so that the join is handled once the holder of the name is found dead.
@@ -75,8 +79,8 @@ impl ManagerActor {
             }
             (ToManager::File { digest }, Some(worker)) => self.send_file(worker, digest, ctx),
             (ToManager::StorageUsage { bytes }, Some(_)) => self.set_storage(id, bytes),
-            (ToManager::MeasuredLink { bytes_per_second, latency_seconds }, Some(_)) => {
-                self.set_transfers(id, TransferCost { bytes_per_second, latency_seconds });
+            (ToManager::MeasuredLink { bytes_per_second, latency_seconds }, Some(worker)) => {
+                self.set_transfers((id, worker), TransferCost { bytes_per_second, latency_seconds });
             }
             (ToManager::ExternalOperations { operations, accepts_code }, Some(worker)) => {
                 self.receive_operations((id, worker), operations, accepts_code);
@@ -100,11 +104,12 @@ impl ManagerActor {
     }
 
     /// Records the measured links of a worker. Ignores costs that no transfer has.
-    fn set_transfers(&mut self, id: ConnectionId, cost: TransferCost) {
+    fn set_transfers(&mut self, (id, worker): (ConnectionId, WorkerId), cost: TransferCost) {
         let is_cost =
             cost.bytes_per_second > 0.0 && cost.latency_seconds >= 0.0 && cost.latency_seconds.is_finite();
         if let Some(connection) = self.connections.get_mut(id).filter(|_| is_cost) {
             connection.transfers = Some(cost);
+            self.core.handle_measured_link(worker, cost);
         }
     }
 
@@ -228,8 +233,21 @@ impl ManagerActor {
             InstanceReport { lease: *lease, instance: *instance, end: *end, tasks }
         });
         let reports: Vec<InstanceReport<'_>> = ended.collect();
+        self.observe_overheads(study);
         self.count(study, &name, &reports);
         record
+    }
+
+    /// Lets the study's observer know the overheads of buckets that reports have measured.
+    fn observe_overheads(&mut self, study: PlanId) {
+        let overheads = self.core.take_bucket_overheads(study);
+        if overheads.is_empty() || self.service.is_none() {
+            return;
+        }
+        overheads.iter().for_each(|seconds| self.counters.overhead.record(*seconds));
+        if let Some(running) = self.studies.get_mut(&study) {
+            (running.observer)(StudyEvent::BucketOverheads(&overheads));
+        }
     }
 
     fn receive_missing(&mut self, worker: WorkerId, missing: &MissingInput) {

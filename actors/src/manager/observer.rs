@@ -32,6 +32,8 @@ pub enum StudyEvent<'a> {
     Failed(InstanceId),
     /// A worker has reported instances, with the tasks done since its last report.
     Done(WorkerReports<'a>),
+    /// Reports have measured overheads of buckets: seconds on their slots before the first task.
+    BucketOverheads(&'a [f64]),
     /// The only outputs of a finished instance were lost: it is executed again.
     Reopened(InstanceId),
     /// A worker has left or is lost before it reported these instances of a lease.

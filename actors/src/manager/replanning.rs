@@ -1,5 +1,5 @@
-//! Replans: rebuilds buckets from unstarted instances when workers join or leave, and when measured task costs differ from
-//! those that the buckets were cut with.
+//! Replans: rebuilds buckets from unstarted instances when workers join or leave, and when measured task costs, or the measured
+//! overhead of a bucket, differ from those that the buckets were cut with.
 //!
 //! A replan of many instances takes seconds, so it runs on a thread of its own with a snapshot of the study, and the
 //! manager continues to grant. The study merges the new buckets with its state by then, in parts, and the manager handles
@@ -318,7 +318,7 @@ impl ManagerActor {
         self.replanning.count(moved);
         self.counters.count_replan(has_new_costs);
         self.counters.replanned.increment(moved as u64);
-        let costs = if has_new_costs { " and measured task costs" } else { "" };
+        let costs = if has_new_costs { " and measured costs" } else { "" };
         info!(
             study = id.study,
             instances = moved,

@@ -78,6 +78,7 @@ fn execute_knowing(
                 StudyEvent::Reported { instance, .. } => seen.1.push(instance),
                 StudyEvent::Failed(_)
                 | StudyEvent::Done(_)
+                | StudyEvent::BucketOverheads(_)
                 | StudyEvent::Reopened(_)
                 | StudyEvent::Lost { .. } => {}
             }

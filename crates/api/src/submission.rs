@@ -27,6 +27,9 @@ use std::io;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
+/// Maximum of [`PlanChoice::overhead_seconds`], about 12 days: no queue is longer.
+pub const MAX_OVERHEAD_SECONDS: f64 = 1e6;
+
 /// Version of the submission format. Every change of the format raises it.
 const VERSION: u32 = 1;
 
@@ -90,7 +93,7 @@ pub struct SubmissionOptions {
 }
 
 /// Planning options of a study.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PlanChoice {
     /// Strategy that groups stage instances into buckets.
@@ -101,6 +104,9 @@ pub struct PlanChoice {
     pub max_bucket_size: Option<NonZeroUsize>,
     /// Maximum number of buckets of a stage (TRTMA). `None`: the planner chooses.
     pub max_buckets: Option<NonZeroUsize>,
+    /// Fixed overhead of a bucket in seconds. `None`: the manager measures it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub overhead_seconds: Option<f64>,
 }
 
 /// Input file of a study.

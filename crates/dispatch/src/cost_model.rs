@@ -1,8 +1,11 @@
-//! Cost model: the declared costs of operations, corrected by measurements.
+//! Cost model: the declared costs of operations, corrected by measurements, and the overhead of a bucket.
 //!
 //! An operation declares how its cost scales with the image. The model learns the error of the declaration, a little from
 //! every run. For a parameter with few values, such as a connectivity of 4 or 8, it learns each value separately.
 
+mod bucket_overhead;
+
+use bucket_overhead::BucketOverhead;
 use pleach_workflow::{Accepts, Operation, Value, plain_name};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -29,9 +32,12 @@ struct Seen {
     ratio: f64,
 }
 
-/// Corrections of the declared seconds of operations.
+/// Corrections of the declared seconds of operations, and the overhead of a bucket.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct CostModel(BTreeMap<Class, Seen>);
+pub struct CostModel {
+    ratios: BTreeMap<Class, Seen>,
+    overhead: BucketOverhead,
+}
 
 impl CostModel {
     /// Predicts the seconds of one run on an image of `pixels` pixels.
@@ -54,14 +60,14 @@ impl CostModel {
     /// As [`ratio`](Self::ratio), but returns `None` until the ratio has been learned from several runs.
     #[must_use]
     pub fn learned_ratio(&self, operation: &dyn Operation, arguments: &[Value]) -> Option<f64> {
-        let seen = classes(operation, arguments).find_map(|class| self.0.get(&class));
+        let seen = classes(operation, arguments).find_map(|class| self.ratios.get(&class));
         seen.filter(|seen| seen.runs >= SEVERAL).map(|seen| seen.ratio)
     }
 
     /// Returns the predicted ratio of measured to declared seconds. 1 for operations without a run.
     #[must_use]
     pub fn ratio(&self, operation: &dyn Operation, arguments: &[Value]) -> f64 {
-        let seen = classes(operation, arguments).find_map(|class| self.0.get(&class));
+        let seen = classes(operation, arguments).find_map(|class| self.ratios.get(&class));
         seen.map_or(1.0, |seen| seen.ratio)
     }
 
@@ -73,38 +79,62 @@ impl CostModel {
             return;
         }
         for class in classes(operation, arguments) {
-            let seen = self.0.entry(class).or_insert(Seen { runs: 0, ratio });
+            let seen = self.ratios.entry(class).or_insert(Seen { runs: 0, ratio });
             seen.runs = seen.runs.saturating_add(1);
             seen.ratio += (ratio - seen.ratio) * NEWEST.max(1.0 / seen.runs as f64);
         }
     }
 
-    /// Takes over the ratios that another model has learned from more runs.
+    /// Learns the overhead of a bucket from one lease: the seconds on its slot before its first task, without transfers of
+    /// inputs. Ignores invalid times.
+    pub fn observe_bucket_overhead(&mut self, seconds: f64) {
+        self.overhead.observe(seconds);
+    }
+
+    /// Returns the measured overhead of a bucket in seconds. `None` until it has been learned from several leases.
+    #[must_use]
+    pub fn measured_bucket_overhead(&self) -> Option<f64> {
+        self.overhead.measured_seconds()
+    }
+
+    /// Returns the overhead of a bucket to plan with, in seconds. 0 until it is known, and if it is too short to matter.
+    #[must_use]
+    pub fn bucket_overhead_seconds(&self) -> f64 {
+        self.overhead.planned_seconds()
+    }
+
+    /// Takes over the ratios, and the overhead of a bucket, that another model has learned from more runs.
     pub fn merge(&mut self, other: &Self) {
-        for (class, seen) in &other.0 {
-            let own = self.0.entry(class.clone()).or_insert(*seen);
+        self.overhead.merge(&other.overhead);
+        for (class, seen) in &other.ratios {
+            let own = self.ratios.entry(class.clone()).or_insert(*seen);
             if own.runs < seen.runs {
                 *own = *seen;
             }
         }
     }
 
-    /// Returns the model as lines of text for another study, ascending.
+    /// Returns the model as lines of text for another study: the overhead of a bucket, then the operations, ascending.
     #[must_use]
     pub fn lines(&self) -> Vec<String> {
         let line = |(class, seen): (&Class, &Seen)| {
             let values = class.values.join(",");
             format!("{}\t{}\t{values}\t{}\t{:e}", class.operation, class.version, seen.runs, seen.ratio)
         };
-        self.0.iter().map(line).collect()
+        self.overhead.line().into_iter().chain(self.ratios.iter().map(line)).collect()
     }
 
     /// Parses the output of [`lines`](Self::lines). Skips invalid lines.
     #[must_use]
     pub fn of_lines<'a>(lines: impl IntoIterator<Item = &'a str>) -> Self {
-        let read = |line: &str| {
+        let mut overhead = BucketOverhead::default();
+        let mut read = |line: &str| {
+            if let Some(read) = BucketOverhead::parse(line) {
+                overhead = read;
+                return None;
+            }
             let mut fields = line.split('\t');
-            let operation = fields.next()?.to_owned();
+            let operation = fields.next().filter(|name| *name != bucket_overhead::NAME)?.to_owned();
             let version = fields.next()?.parse().ok()?;
             let values =
                 fields.next()?.split(',').filter(|value| !value.is_empty()).map(str::to_owned).collect();
@@ -113,7 +143,8 @@ impl CostModel {
             let sensible = ratio.is_finite() && ratio >= 0.0 && runs > 0 && fields.next().is_none();
             sensible.then_some((Class { operation, version, values }, Seen { runs, ratio }))
         };
-        Self(lines.into_iter().filter_map(read).collect())
+        let ratios = lines.into_iter().filter_map(&mut read).collect();
+        Self { ratios, overhead }
     }
 }
 

@@ -10,7 +10,7 @@
 //! builds the state of a plan, new or resumed, `grant` leases ready buckets, `lease_end` takes leases back,
 //! `rebalance` finds work for idle workers, `replan` rebuilds buckets, `progress` counts, `worker_loss` reopens
 //! instances whose outputs are lost with a worker, `isolation` finds instances that crash workers, `reattach`
-//! restores leases granted by an earlier manager, `throughput` measures, `locality` counts bytes to transfer and keeps workers in their ranges, and
+//! restores leases granted by an earlier manager, `throughput` and `overhead` measure, `locality` counts bytes to transfer and keeps workers in their ranges, and
 //! `invariants` compares the contexts with each other. This module finishes and fails instances.
 
 mod grant;
@@ -19,6 +19,7 @@ mod isolation;
 mod lease_end;
 mod locality;
 mod outcome;
+mod overhead;
 mod progress;
 mod reattach;
 mod rebalance;
@@ -42,8 +43,8 @@ use crate::message::TaskFailure;
 use crate::plan::ExecutionPlan;
 use crate::{InstanceId, LeaseId, WorkerId};
 use pleach_regions::RegionKey;
-use state::{Failures, Instances, Leases, Positions, ReadyQueue, Regions, Throughput};
-use std::collections::{BTreeMap, VecDeque};
+use state::{Failures, Instances, Leases, Positions, ReadyQueue, Regions, SlotClocks, Throughput};
+use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::time::Duration;
 
 /// Effects of an event.
@@ -88,6 +89,9 @@ pub struct Study {
     /// Predicted paths of instances that workers have begun and returned.
     begun: BTreeMap<InstanceId, Duration>,
     throughput: Throughput,
+    clocks: SlotClocks,
+    /// Files that each worker has been granted a bucket for.
+    read_files: HashSet<(WorkerId, RegionKey)>,
     /// Suspended: nothing more of it is granted.
     is_halted: bool,
     /// Time of the last event that carried one.
@@ -105,6 +109,7 @@ impl Study {
         instance: InstanceId,
         now: Duration,
     ) -> bool {
+        self.handle_time(now);
         // Before `close`, which may end the lease and with it the time of the last report.
         self.record_report(worker, lease, instance, now);
         if !self.close(worker, lease, instance) {
@@ -137,6 +142,7 @@ impl Study {
         instance: InstanceId,
         cause: &TaskFailure,
     ) -> bool {
+        self.clocks.exclude(worker, lease);
         if !self.close(worker, lease, instance) {
             return false;
         }

@@ -1,4 +1,4 @@
-//! Learned costs of operations, kept for later plans in the folder of a task cache or in the state directory of a manager.
+//! Learned costs of operations, and the learned overhead of a bucket, kept for later plans in the folder of a task cache or in the state directory of a manager.
 //!
 //! Costs affect plans but no results, so unreadable costs are ignored. If two studies learn concurrently, the
 //! costs learned from more runs win. [`CostModel`] of `pleach-dispatch` learns the costs.

@@ -330,6 +330,9 @@ fn observer(
             learner.iter().for_each(|learner| learner.learn(&reports));
             progress.done(reports.tasks());
         }
+        StudyEvent::BucketOverheads(seconds) => {
+            learner.iter().for_each(|learner| learner.learn_overheads(seconds));
+        }
         StudyEvent::Reopened(instance) => {
             recording.iter().for_each(|recording| recording.reopened(instance));
         }

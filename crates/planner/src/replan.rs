@@ -1,6 +1,6 @@
 //! Replans a running study, for more or fewer slots and for measured costs: unstarted instances are rebuilt into a suitable
 //! number of buckets, and as few as possible change their bucket (`pleach_reuse::replan`). Ranges are cut again from the
-//! unstarted instances, in the same order, so that ranges stay contiguous.
+//! unstarted instances, in the same order, so that ranges stay contiguous. The number follows the measured overhead of a bucket.
 
 mod stage;
 
@@ -9,13 +9,10 @@ use parking_lot::Mutex;
 use pleach_dispatch::cost_model::CostModel;
 use pleach_dispatch::plan::BucketPlan;
 use pleach_dispatch::study::{Replanner, StudySnapshot};
-use pleach_reuse::{CompactGraph, InstanceId, upward_ranks};
+use pleach_reuse::{BUCKETS_PER_CORE, CompactGraph, InstanceId, StageLoad, upward_ranks, weigh_overhead};
 pub use stage::{RangeTables, ReplannedStage};
 use std::num::NonZeroUsize;
 use std::sync::Arc;
-
-/// Buckets for each slot: MaxBuckets of thesis section 4.5 and paper 001 section 4.2.4.
-const BUCKETS_PER_SLOT: usize = 3;
 
 /// Merge problems of a running study.
 #[derive(Debug)]
@@ -24,6 +21,13 @@ pub struct StudyReplanner {
     max_buckets: NonZeroUsize,
     /// With fewer buckets, the workers that the plan was made for would lack the memory.
     min_buckets: NonZeroUsize,
+    /// Slots that the present buckets were made for. `None` if they are unknown.
+    slots: Option<NonZeroUsize>,
+    /// Buckets for each of these slots: MaxBuckets of thesis section 4.5 and paper 001 section 4.2.4, or fewer if each has an
+    /// overhead.
+    buckets_per_slot: NonZeroUsize,
+    /// Overhead of a bucket in seconds. `None`: the measured one.
+    overhead_seconds: Option<f64>,
     /// Costs that the study measures. `None` if its buckets keep the costs that they were planned with.
     costs: Option<Arc<Mutex<CostModel>>>,
     /// Tables for the ranks of a new plan.
@@ -44,7 +48,29 @@ pub(crate) struct RankTables {
 impl StudyReplanner {
     /// Creates the replanner of a plan that has `max_buckets` for each stage now. It never goes below `min_buckets`.
     pub fn new(stages: Vec<ReplannedStage>, max_buckets: NonZeroUsize, min_buckets: NonZeroUsize) -> Self {
-        Self { stages, max_buckets, min_buckets, costs: None, ranks: None, new_ranks: None }
+        Self {
+            stages,
+            max_buckets,
+            min_buckets,
+            slots: None,
+            buckets_per_slot: BUCKETS_PER_CORE,
+            overhead_seconds: None,
+            costs: None,
+            ranks: None,
+            new_ranks: None,
+        }
+    }
+
+    /// Sets the slots that the present buckets were made for, and the number of buckets for each.
+    #[must_use]
+    pub fn made_for(self, slots: NonZeroUsize, buckets_per_slot: NonZeroUsize) -> Self {
+        Self { slots: Some(slots), buckets_per_slot, ..self }
+    }
+
+    /// Sets the overhead of a bucket in seconds, a valid one, instead of the measured one.
+    #[must_use]
+    pub fn with_overhead(self, seconds: Option<f64>) -> Self {
+        Self { overhead_seconds: seconds, ..self }
     }
 
     /// Lets each replan rank the instances by its costs.
@@ -72,6 +98,14 @@ impl StudyReplanner {
         updated.fold(false, |any, updated| any | updated)
     }
 
+    /// Returns the number of buckets for each slot, by the overhead of a bucket.
+    fn weigh_overhead(&self, slots: NonZeroUsize) -> NonZeroUsize {
+        let measured = || self.costs.as_ref().map_or(0.0, |costs| costs.lock().bucket_overhead_seconds());
+        let overhead = self.overhead_seconds.unwrap_or_else(measured);
+        let loads: Vec<StageLoad> = self.stages.iter().map(ReplannedStage::load).collect();
+        weigh_overhead(&loads, slots, overhead).buckets_per_core
+    }
+
     /// Returns the upward rank of each instance by the present costs.
     fn rank(&self) -> Option<Vec<f32>> {
         let tables = self.ranks.as_ref()?;
@@ -88,22 +122,31 @@ impl StudyReplanner {
 impl Replanner for StudyReplanner {
     fn has_new_costs(&self) -> bool {
         let Some(costs) = &self.costs else { return false };
+        let has_new_overhead = |slots| self.weigh_overhead(slots) != self.buckets_per_slot;
+        if self.slots.is_some_and(has_new_overhead) {
+            return true;
+        }
         let costs = costs.lock();
         self.stages.iter().any(|stage| stage.has_new_costs(&costs))
     }
 
     fn replan(&mut self, snapshot: &StudySnapshot, slots: u32) -> Option<Vec<BucketPlan>> {
         // Without slots no worker would run new buckets, so the present ones stay.
-        let wanted = NonZeroUsize::new(slots as usize * BUCKETS_PER_SLOT)?.max(self.min_buckets);
-        let before = std::mem::replace(&mut self.max_buckets, wanted);
+        let slots = NonZeroUsize::new(slots as usize)?;
         let has_new_costs = self.update_costs();
+        let buckets_per_slot = self.weigh_overhead(slots);
+        let has_new_overhead = std::mem::replace(&mut self.buckets_per_slot, buckets_per_slot) != buckets_per_slot;
+        self.slots = Some(slots);
+        let wanted = slots.saturating_mul(buckets_per_slot).max(self.min_buckets);
+        let before = std::mem::replace(&mut self.max_buckets, wanted);
         // With an unchanged number and unchanged costs `pleach_reuse::replan` moves no instance.
         if before == wanted && !has_new_costs {
             return None;
         }
-        self.new_ranks = if has_new_costs { self.rank() } else { None };
+        // An overhead changes no rank. They tell the shell that measurements, not workers, cause the replan.
+        self.new_ranks = if has_new_costs || has_new_overhead { self.rank() } else { None };
         let replan = |stage: &ReplannedStage| {
-            stage.replan(snapshot, before, wanted, has_new_costs).unwrap_or_default()
+            stage.replan(snapshot, (before, wanted), slots, has_new_costs).unwrap_or_default()
         };
         let buckets: Vec<BucketPlan> = self.stages.iter().flat_map(replan).collect();
         (!buckets.is_empty() || has_new_costs).then_some(buckets)

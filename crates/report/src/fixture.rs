@@ -254,6 +254,7 @@ fn run() -> RunRecord {
         tasks_executed: 1838,
         tasks_skipped: 0,
         tasks_reused: BTreeMap::from([("stage", 318), ("tree", 740), ("cache", 0)]),
+        bucket_overhead_seconds: None,
         operations: vec![operation("nuclei.normalize", 2, 0.3), operation("nuclei.separate", 282, 4.9)],
         cache: None,
         storage: None,

@@ -55,6 +55,10 @@ pub struct RunRecord {
     /// Number of tasks of loops and choices that did not run, because of the values that they depend on.
     #[serde(skip_serializing_if = "is_zero")]
     pub tasks_skipped: u64,
+    /// Measured overhead of a bucket in seconds: on its slot before the first task, without transfers of inputs. `None` if no
+    /// cluster has measured it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bucket_overhead_seconds: Option<f64>,
     /// Runs and times of the operations, and of computing digests (`digest`) and using the task cache (`cache`).
     pub operations: Vec<OperationRecord>,
     /// Use of the task cache. `None` without `--cache`.

@@ -253,7 +253,8 @@ impl PreparedStudy {
         self.defaults_run() && is_own_reference(&self.study)
     }
 
-    /// Returns the input of the planner: workflow, parameter sets, tiles and costs, borrowed from this study.
+    /// Returns the input of the planner: workflow, parameter sets, tiles and costs, borrowed from this study. Buckets have the
+    /// overhead that the costs have measured.
     pub fn planning_input(&self) -> PlanningInput<'_> {
         PlanningInput {
             workflow: &self.study.workflow,
@@ -265,7 +266,7 @@ impl PreparedStudy {
             units: self.units.as_ref(),
             costs: &self.costs,
             link: None,
-            bucket_overhead_seconds: 0.0,
+            bucket_overhead_seconds: self.costs.bucket_overhead_seconds(),
         }
     }
 

@@ -109,8 +109,10 @@ catalog! {
         "Finished stage instances to execute again, because their stored outputs are lost and an open instance reads them.";
     Histogram BUCKET_WAIT = "pleach_bucket_wait_seconds", Seconds Manager Recorded Wait:
         "Time from a bucket being ready to its lease, with a resolution of 0.1 s.";
+    Histogram BUCKET_OVERHEAD = "pleach_bucket_overhead_seconds", Seconds Manager Recorded Wait:
+        "Time of a bucket on its slot before its first task, from the lease to the first report, without transfers of inputs.";
     Counter REPLANS = "pleach_replans_total" ["cause"], Count Manager Recorded:
-        "Replans of studies, by cause: workers (they join or leave) or costs (measured task costs need other buckets).";
+        "Replans of studies, by cause: workers (they join or leave) or costs (measured costs need other buckets).";
     Counter REPLANNED_INSTANCES = "pleach_replanned_instances_total", Count Manager Recorded:
         "Stage instances in buckets that a replan rebuilt.";
     Histogram JOURNAL_COMMIT = "pleach_journal_commit_seconds", Seconds Manager Recorded Short:

@@ -2,9 +2,18 @@
 
 use crate::cli::at_least_one;
 use clap::{Args, ValueEnum};
+use pleach_api::submission::MAX_OVERHEAD_SECONDS;
+use pleach_dispatch::cost_model::CostModel;
 use pleach_dispatch::plan::ReuseScope;
 use pleach_planner::{BucketLimitOptions, PlanOptions, StrategyName};
+use serde::Deserialize;
+use std::fs;
 use std::num::NonZeroUsize;
+use std::str::FromStr;
+
+/// Text on the allowed values of `--overhead`.
+const ALLOWED_OVERHEADS: &str =
+    "a number of seconds from 0 to 1000000, auto, or the run.json of a study on a cluster is allowed";
 
 /// Planning options of a study.
 #[derive(Clone, Copy, Debug, Args)]
@@ -27,9 +36,60 @@ pub(crate) struct BucketArgs {
     /// Maximum buckets of a stage (trtma, ranges and hrb) [default: 3 per worker, or more to fit the memory]
     #[arg(long, value_name = "N", value_parser = at_least_one::<NonZeroUsize>)]
     pub(crate) max_buckets: Option<NonZeroUsize>,
+    /// Overhead of a bucket: in seconds, as measured (auto), or that of a run.json
+    #[arg(long, value_name = "SECONDS|auto|FILE", default_value = "auto", allow_negative_numbers = true)]
+    pub(crate) overhead: OverheadArg,
     /// Order of a stage's tasks; the first ones are shared most
     #[arg(long, value_enum, default_value_t = TaskOrderArg::Declared)]
     pub(crate) task_order: TaskOrderArg,
+}
+
+/// Overhead of a bucket: as measured, or given in seconds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum OverheadArg {
+    Auto,
+    Seconds(f64),
+}
+
+/// Measurement in `run.json`.
+#[derive(Deserialize)]
+struct MeasuredRun {
+    bucket_overhead_seconds: Option<f64>,
+}
+
+impl FromStr for OverheadArg {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let is_valid = |seconds: &f64| (0.0..=MAX_OVERHEAD_SECONDS).contains(seconds);
+        if text == "auto" {
+            return Ok(Self::Auto);
+        }
+        if !text.ends_with(".json") {
+            let seconds = text.parse().ok().filter(is_valid);
+            return seconds.map(Self::Seconds).ok_or_else(|| ALLOWED_OVERHEADS.to_owned());
+        }
+        let content = fs::read(text).map_err(|cause| format!("{cause}; {ALLOWED_OVERHEADS}"))?;
+        let run: MeasuredRun =
+            serde_json::from_slice(&content).map_err(|cause| format!("{cause}; {ALLOWED_OVERHEADS}"))?;
+        let measured = run.bucket_overhead_seconds.filter(is_valid).map(Self::Seconds);
+        measured.ok_or_else(|| format!("no bucket_overhead_seconds; {ALLOWED_OVERHEADS}"))
+    }
+}
+
+impl OverheadArg {
+    /// Returns the given seconds. `None` if the overhead is to be measured.
+    pub(crate) fn fixed_seconds(self) -> Option<f64> {
+        match self {
+            Self::Auto => None,
+            Self::Seconds(seconds) => Some(seconds),
+        }
+    }
+
+    /// Returns the given seconds, or those that the costs have measured.
+    pub(crate) fn seconds(self, costs: &CostModel) -> f64 {
+        self.fixed_seconds().unwrap_or_else(|| costs.bucket_overhead_seconds())
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

@@ -56,6 +56,7 @@ fn read(args: &SubmitArgs, registry: &Registry) -> CommandResult<Submission> {
         reuse: args.plan.reuse.into(),
         max_bucket_size: args.plan.buckets.max_bucket_size,
         max_buckets: args.plan.buckets.max_buckets,
+        overhead_seconds: args.plan.buckets.overhead.fixed_seconds(),
     };
     let deadline = args.deadline.map(deadline).transpose()?;
     let budget = args.budget.map(|budget| budget.0);

@@ -6,7 +6,7 @@ use crate::exit::{CommandError, CommandResult};
 use crate::terminal::{print_json, print_line};
 use pleach_execution::explain::{self, ResponseKey, TaskOrigin};
 use pleach_planner::memory_limit::default_memory_bytes;
-use pleach_planner::{PlanRequest, WorkerMemory};
+use pleach_planner::{PlanRequest, PlanningInput, WorkerMemory};
 use pleach_results::cache_walk;
 use pleach_study::PreparedStudy;
 use pleach_workflow::Registry;
@@ -65,7 +65,9 @@ pub(super) fn execute(args: &ExplainArgs, registry: &Registry) -> CommandResult 
         // As in `run --cache`: only the value scope finds results in a cache.
         tree_fallback: args.cache.is_none(),
     };
-    let planned = pleach_planner::plan(prepared.planning_input(), &request);
+    let bucket_overhead_seconds = args.plan.buckets.overhead.seconds(&prepared.costs);
+    let input = PlanningInput { bucket_overhead_seconds, ..prepared.planning_input() };
+    let planned = pleach_planner::plan(input, &request);
     let planned = planned.map_err(CommandError::input)?.study;
     let mut runs = Vec::new();
     for tile in tiles {

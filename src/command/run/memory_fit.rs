@@ -5,7 +5,7 @@ use crate::exit::{CommandError, CommandResult};
 use crate::terminal::print_line;
 use pleach_planner::memory_limit;
 use pleach_planner::memory_size::human;
-use pleach_planner::{Plan, PlanRequest, WorkerMemory};
+use pleach_planner::{Plan, PlanRequest, PlanningInput, WorkerMemory};
 use pleach_study::PreparedStudy;
 
 impl Runner<'_> {
@@ -39,7 +39,9 @@ impl Runner<'_> {
             // Only the value scope finds results in a cache.
             tree_fallback: self.args.cache.cache.is_none(),
         };
-        let plan = pleach_planner::plan(prepared.planning_input(), &request).map_err(CommandError::input)?;
+        let bucket_overhead_seconds = self.args.plan.buckets.overhead.seconds(&prepared.costs);
+        let input = PlanningInput { bucket_overhead_seconds, ..prepared.planning_input() };
+        let plan = pleach_planner::plan(input, &request).map_err(CommandError::input)?;
         if !plan.fits_any(workers) {
             return Err(self.too_little(prepared, &plan));
         }

@@ -124,7 +124,8 @@ impl<'a> ClusterSegmentation<'a> {
         // Only the value scope computes the keys of the cache.
         let reuse = ReuseScope::Value;
         let strategy = StrategyName::default_of(reuse);
-        let plan = PlanChoice { strategy, reuse, max_bucket_size: None, max_buckets: None };
+        let plan =
+            PlanChoice { strategy, reuse, max_bucket_size: None, max_buckets: None, overhead_seconds: None };
         let options = SubmissionOptions { plan, deadline: None, budget: None, preview: Vec::new(), code };
         let submission = Submission::new(prepared, true, options)?;
         // Slides are read once.

@@ -132,6 +132,12 @@ pub enum InvalidSubmission {
         /// The budget.
         found: f64,
     },
+    /// The overhead of a bucket is not a number of seconds from 0 to [`MAX_OVERHEAD_SECONDS`](super::MAX_OVERHEAD_SECONDS).
+    #[error("plan.overhead_seconds: {found}; 0 to 1000000 is allowed")]
+    Overhead {
+        /// The overhead.
+        found: f64,
+    },
     /// The phases or stopping rules are impossible in a study file.
     #[error("phases or until: not possible in a study file")]
     Parts,

@@ -53,6 +53,7 @@ pub fn submission(name: &str, inputs: Vec<InputFile>) -> Submission {
             reuse: ReuseScope::Value,
             max_bucket_size: None,
             max_buckets: None,
+            overhead_seconds: None,
         },
         deadline: None,
         budget: None,

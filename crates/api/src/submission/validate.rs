@@ -3,7 +3,7 @@
 //! The client has checked the workflow where it read the study file. This module checks that every reference of the
 //! submission has a target, so that planning cannot fail on a dangling one.
 
-use super::{Companion, InvalidSubmission, Submission, VERSION};
+use super::{Companion, InvalidSubmission, MAX_OVERHEAD_SECONDS, Submission, VERSION};
 use pleach_workflow::{
     Annotations, InputOrigin, Method, Phase, ReferenceSource, RegionDecl, Registry, Stage, StainFit,
     StoppingRule, StudyTile, TaskInput,
@@ -38,6 +38,10 @@ impl Submission {
         }
         if let Some(found) = self.budget.filter(|budget| !(budget.is_finite() && *budget >= 0.0)) {
             return Err(InvalidSubmission::Budget { found });
+        }
+        let is_valid = |seconds: &f64| (0.0..=MAX_OVERHEAD_SECONDS).contains(seconds);
+        if let Some(found) = self.plan.overhead_seconds.filter(|seconds| !is_valid(seconds)) {
+            return Err(InvalidSubmission::Overhead { found });
         }
         let (study, workflow) = (&self.study, &self.study.workflow);
         if !self.has_sound_parts() {

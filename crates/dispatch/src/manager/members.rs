@@ -5,6 +5,7 @@
 
 use super::speed::{Speed, Speeds};
 use crate::plan::ExecutionPlan;
+use crate::storage::TransferCost;
 use crate::study::TaskTimings;
 use crate::{PlanId, WorkerId};
 use pleach_regions::RegionKey;
@@ -85,6 +86,8 @@ pub(super) struct WorkerEntry {
     /// Its time limit, if any.
     end: Option<Duration>,
     speed: Speed,
+    /// Measured cost of transfers to it from other workers.
+    link: Option<TransferCost>,
     /// Its regions that other workers are asked to fetch while it drains.
     pub(super) copied: BTreeMap<(PlanId, RegionKey), PendingFetch>,
     pub(super) studies: BTreeMap<PlanId, StudyFit>,
@@ -114,6 +117,10 @@ impl WorkerEntry {
     pub(super) fn speed(&self) -> Speed {
         self.speed
     }
+
+    pub(super) fn link(&self) -> Option<TransferCost> {
+        self.link
+    }
 }
 
 /// All joined workers.
@@ -141,6 +148,7 @@ impl Members {
             draining: false,
             end: None,
             speed: Speed::default(),
+            link: None,
             copied: BTreeMap::new(),
             studies,
         };
@@ -225,6 +233,13 @@ impl Members {
         if let Some(entry) = self.by_id.get_mut(&worker) {
             entry.end = Some(entry.end.map_or(end, |known| known.min(end)));
             self.ending.insert(worker);
+        }
+    }
+
+    /// Sets the measured cost of transfers to a member.
+    pub(super) fn set_link(&mut self, worker: WorkerId, cost: TransferCost) {
+        if let Some(entry) = self.by_id.get_mut(&worker) {
+            entry.link = Some(cost);
         }
     }
 

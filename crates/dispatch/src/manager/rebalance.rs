@@ -35,10 +35,16 @@ struct Asked {
 }
 
 impl Manager {
-    /// Handles the passage of time. `now` is on the shell's clock.
-    pub fn handle_tick(&mut self, now: Duration) {
+    /// Advances the time without a decision. The shell calls it before each message, so that leases are measured more
+    /// precisely than by ticks. `now` is on the shell's clock.
+    pub fn handle_time(&mut self, now: Duration) {
         self.now = self.now.max(now);
         self.studies.values_mut().for_each(|study| study.handle_time(self.now));
+    }
+
+    /// Handles the passage of time. `now` is on the shell's clock.
+    pub fn handle_tick(&mut self, now: Duration) {
+        self.handle_time(now);
         if self.stopping || self.holding {
             return;
         }

@@ -3,7 +3,7 @@
 //! Workers take turns. A worker gets a bucket of the study with the fewest leases among those that have one for it, so that
 //! studies share the slots evenly. Within a study, the first bucket in order comes first.
 
-use super::{Effect, Manager};
+use super::{Effect, Manager, WorkerEntry};
 use crate::study::{Eligibility, Study};
 use crate::{BucketId, LeaseId, PlanId, WorkerId};
 
@@ -62,10 +62,7 @@ impl Manager {
         let found = self.queue.any().find_map(|worker| Some((worker, self.choose(worker, None)?)));
         let Some(found) = found else { return false };
         // Workers with a bucket for each slot may request more than they have slots.
-        let is_idle = |worker: WorkerId| {
-            let slots = self.members.get(worker).map_or(0, |member| member.facts().slots as usize);
-            self.queue.has(worker) && self.leases_of(worker) < slots
-        };
+        let is_idle = |worker: WorkerId| self.queue.has(worker) && self.has_idle_slot(worker);
         let (worker, (study, bucket)) = self.nearer(found, |holder| is_idle(holder).then_some(None));
         if !self.answer_request(worker) {
             return true;
@@ -173,8 +170,13 @@ impl Manager {
     /// Returns whether a worker's request may take from the tiles of other workers. A busy worker that asks ahead may not,
     /// since its own tiles may have ready buckets soon. Each event serves such workers again, so only few may wait.
     pub(super) fn may_steal(&self, worker: WorkerId, after: Option<usize>) -> bool {
+        after.is_some() || self.has_idle_slot(worker) || self.queue.waiting() > MAX_PATIENT_WORKERS
+    }
+
+    /// Returns whether a worker has fewer leases than slots.
+    fn has_idle_slot(&self, worker: WorkerId) -> bool {
         let slots = self.members.get(worker).map_or(0, |member| member.facts().slots as usize);
-        after.is_some() || self.leases_of(worker) < slots || self.queue.waiting() > MAX_PATIENT_WORKERS
+        self.leases_of(worker) < slots
     }
 
     /// Returns whether a worker's memory suffices for a study beside those it knows. Each study can be finished
@@ -199,9 +201,12 @@ impl Manager {
     pub(super) fn grant(&mut self, worker: WorkerId, id: PlanId, bucket: BucketId, later: bool) {
         let lease = self.next_lease();
         let most = self.max_instances(worker, id, bucket);
+        let link = self.members.get(worker).and_then(WorkerEntry::link);
+        let has_slot = self.has_idle_slot(worker);
         let Some(study) = self.studies.get_mut(&id) else { return };
         let bucket = most.map_or(bucket, |most| study.split_front(bucket, most));
         let Some(work) = study.grant(bucket, worker, lease, self.now) else { return };
+        study.measure_overhead(lease, (bucket, worker), (has_slot, link), self.now);
         // The facts of a study must precede its first bucket.
         self.send_study(worker, id);
         self.granted += work.instances.len();

@@ -7,6 +7,8 @@
 
 use super::{Manager, WorkerEntry};
 use crate::message::TaskReport;
+use crate::storage::TransferCost;
+use crate::study::Study;
 use crate::{BucketId, InstanceId, PlanId, WorkerId};
 
 /// Speeds are integers in thousandths of the mean: their sums are exact and can be compared with a recount.
@@ -112,6 +114,17 @@ impl Manager {
         if self.members.record_tasks(worker, ran) && self.members.has_limits() {
             self.schedule();
         }
+    }
+
+    /// Records the cost of transfers to a worker, as it has measured it.
+    pub fn handle_measured_link(&mut self, worker: WorkerId, cost: TransferCost) {
+        self.members.set_link(worker, cost);
+    }
+
+    /// Takes the overheads of the buckets of a study measured since the last call, in seconds
+    /// ([`Study::take_bucket_overheads`]). Empty if the study is unknown.
+    pub fn take_bucket_overheads(&mut self, id: PlanId) -> Vec<f64> {
+        self.studies.get_mut(&id).map(Study::take_bucket_overheads).unwrap_or_default()
     }
 
     /// Counts the slots of workers that are not draining, weighted by speed.

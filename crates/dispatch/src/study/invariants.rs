@@ -13,6 +13,7 @@ impl Study {
     pub fn sanity_check(&self) -> Result<(), String> {
         self.instances.check()?;
         self.leases.check()?;
+        self.clocks.check(|worker, lease| self.leases.of(worker, lease).is_some())?;
         self.check_instances()?;
         self.check_counts()?;
         self.check_queue()?;

@@ -14,7 +14,9 @@ impl Study {
         let state = self.instances.state(instance);
         let is_leased = state.is_leased_under(lease, closed.twin);
         assert!(is_leased, "{instance} ends under {lease} with the twin {:?}, was {state:?}", closed.twin);
+        self.free_slot(worker, lease);
         if let (Some(worker), Some(twin)) = (closed.revoked, closed.twin) {
+            self.free_slot(worker, twin);
             self.effects.push_back(Effect::Revoke { worker, lease: twin });
         }
         true
@@ -44,6 +46,10 @@ impl Study {
         // Also for an empty answer: the lease could not be asked again otherwise.
         self.leases.answer_return(worker, lease);
         let Some(returned) = self.leases.take_back(worker, lease, instances) else { return false };
+        if !instances.is_empty() {
+            self.clocks.exclude(worker, lease);
+        }
+        self.free_slot(worker, lease);
         let back = self.reclaim(returned);
         self.fail_orphans(&back);
         true
@@ -53,6 +59,7 @@ impl Study {
     /// recomputed. `lost` marks a worker that left without a message: its instances count as crashed.
     pub fn handle_leave(&mut self, worker: WorkerId, lost: bool) {
         self.ready.runs_mut().remove_worker(worker);
+        self.clocks.remove_worker(worker);
         let mut back = Vec::new();
         for returned in self.leases.remove_worker(worker) {
             if lost {

@@ -1,10 +1,10 @@
 //! Initial state of a study: a whole plan, or the open rest of it after earlier runs.
 
-use super::state::{Failures, Instances, Leases, Positions, ReadyQueue, Regions, Throughput};
+use super::state::{Failures, Instances, Leases, Positions, ReadyQueue, Regions, SlotClocks, Throughput};
 use super::{Effect, Study};
 use crate::plan::{ExecutionPlan, PlanError};
 use crate::{BucketId, InstanceId};
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
 use std::time::Duration;
 
 impl Study {
@@ -33,6 +33,8 @@ impl Study {
             failures: Failures::default(),
             begun: BTreeMap::new(),
             throughput: Throughput::of(&plan),
+            clocks: SlotClocks::default(),
+            read_files: HashSet::new(),
             plan,
             is_halted: false,
             now: Duration::ZERO,

@@ -37,6 +37,7 @@ impl Study {
     ) {
         if let Some(silent) = self.leases.record_report(worker, lease, instance, now) {
             self.throughput.record_report(self.plan.instances.at(instance).stage, silent);
+            self.clocks.report(worker, lease, instance, now);
         }
     }
 
@@ -44,6 +45,7 @@ impl Study {
     /// report them.
     #[expect(clippy::cast_precision_loss, reason = "a weight")]
     pub(crate) fn handle_ran(&mut self, instance: InstanceId, tasks: &[TaskReport]) -> TaskTimings {
+        self.clocks.handle_tasks(instance, tasks);
         let mut ran = TaskTimings::default();
         let Some(bucket) = self.instances.find_bucket_of(instance) else { return ran };
         let pixels = self.plan.buckets[bucket.index()].pixels.max(1) as f64;

@@ -80,6 +80,8 @@ impl Study {
         if returned.instances.is_empty() {
             return false;
         }
+        self.clocks.exclude(worker, lease);
+        self.free_slot(worker, lease);
         let back = self.reclaim(returned);
         let mut lost = self.plan.instances.at(instance).inputs.to_vec();
         lost.retain(|key| {

@@ -1,4 +1,4 @@
-//! Learns the costs of operations from the reports of workers in other processes, whose own cost models this process does not
+//! Learns the costs of operations, and the overhead of buckets, from the reports of workers in other processes, whose own cost models this process does not
 //! see. Replans of the study use them, and so do later plans.
 
 use parking_lot::Mutex;
@@ -83,6 +83,12 @@ impl CostLearner {
                 .collect(),
             costs,
         }
+    }
+
+    /// Learns the overhead of buckets from those of some leases, in seconds.
+    pub(super) fn learn_overheads(&self, seconds: &[f64]) {
+        let mut costs = self.costs.lock();
+        seconds.iter().for_each(|seconds| costs.observe_bucket_overhead(*seconds));
     }
 
     /// Learns from the executed tasks of reports. A failed task, or one without its input, ended early, so reports with one do

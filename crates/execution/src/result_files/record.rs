@@ -49,6 +49,7 @@ pub(super) fn of(
         tasks_executed: finished.outcome.tasks.values().map(|total| total.runs).sum(),
         tasks_reused,
         tasks_skipped: finished.outcome.tasks.values().map(|total| total.skipped).sum(),
+        bucket_overhead_seconds: executed.costs.measured_bucket_overhead(),
         operations,
         cache,
         storage: done.spill.map(|spill| record::StorageRecord::new(&spill.passed(), spill.counts())),

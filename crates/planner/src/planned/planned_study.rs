@@ -6,7 +6,7 @@ use crate::replan::{RankTables, ReplannedStage};
 use crate::{PlanBuilder, PlanSummary, PlanningError, ReuseMode, StudyReplanner};
 use pleach_dispatch::plan::ExecutionPlan;
 use pleach_reuse::{Buckets, CompactGraph, InstanceId, Runs, StageIndex};
-use std::num::NonZeroUsize;
+use std::num::{NonZeroU32, NonZeroUsize};
 use std::sync::Arc;
 
 /// Execution plan, with the mapping from runs to instances.
@@ -24,6 +24,8 @@ pub struct PlannedStudy {
     /// By stage, the pixels that it works on on each tile.
     pixels: Vec<Vec<u64>>,
     mode: ReuseMode,
+    /// Slots of the plan, and buckets for each.
+    made_for: (NonZeroUsize, NonZeroUsize),
 }
 
 impl PlannedStudy {
@@ -37,8 +39,12 @@ impl PlannedStudy {
         let summary = summary::summarize(&builder, solutions, mode, workers)?;
         // Evaluation 0 is the defaults. Without their run, runs begin with evaluation 1.
         let first_evaluation = usize::from(!builder.study.defaults_run);
+        let workers = NonZeroU32::new(workers).unwrap_or(NonZeroU32::MIN);
+        let slots = NonZeroUsize::try_from(workers).unwrap_or(NonZeroUsize::MIN);
+        let made_for = (slots, builder.weigh_overhead(workers).buckets_per_core);
         let PlanBuilder { runs, graph, stages, pixels, .. } = builder;
-        Ok(Self { plan, summary, runs, graph: Arc::new(graph), first_evaluation, stages, pixels, mode })
+        let graph = Arc::new(graph);
+        Ok(Self { plan, summary, runs, graph, first_evaluation, stages, pixels, mode, made_for })
     }
 
     /// Returns the instance that computes a stage of an evaluation on a tile. Evaluations are numbered from 1; 0 is the
@@ -65,7 +71,9 @@ impl PlannedStudy {
         };
         let stages =
             stages.into_iter().map(|stage| ReplannedStage::of_problem(stage, self.mode, tile_pixels));
-        StudyReplanner::new(stages.collect(), max_buckets, min_buckets).with_ranks(ranks)
+        let (slots, buckets_per_slot) = self.made_for;
+        let replanner = StudyReplanner::new(stages.collect(), max_buckets, min_buckets);
+        replanner.made_for(slots, buckets_per_slot).with_ranks(ranks)
     }
 
     /// Returns the pixels that an instance works on.

@@ -1,6 +1,5 @@
 //! Merge problem of one stage of a running study, and its buckets for other slots or other costs.
 
-use super::BUCKETS_PER_SLOT;
 use crate::ReuseMode;
 use crate::builder::StageProblem;
 use crate::cost_classes::CostClasses;
@@ -9,8 +8,8 @@ use pleach_dispatch::plan::BucketPlan;
 use pleach_dispatch::study::{MAX_MERGED_INSTANCES, StudySnapshot};
 use pleach_dispatch::{BucketId, InstanceId};
 use pleach_reuse::{
-    Buckets, Dataflow, Member, MergeProblem, PreviousPlan, ReuseTree, Strategy, TaskGraph, adjust_ranges,
-    even_out_ranges, replan, tree_order,
+    Buckets, Dataflow, Member, MergeProblem, PreviousPlan, ReuseTree, StageLoad, Strategy, TaskGraph,
+    adjust_ranges, even_out_ranges, replan, tree_order,
 };
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::num::NonZeroUsize;
@@ -26,6 +25,8 @@ pub struct ReplannedStage {
     /// Inputs of each task. A chain under the tree scope.
     tasks: TaskGraph,
     sharing: SharingTables,
+    /// Seconds of its distinct tasks, by the reuse tree.
+    unique_seconds: f64,
     /// `None` if the costs are not those of operations.
     classes: Option<CostClasses>,
 }
@@ -44,6 +45,18 @@ enum SharingTables {
 pub struct RangeTables {
     order: Vec<Member>,
     dataflow: Dataflow,
+}
+
+impl SharingTables {
+    /// Returns the seconds of the distinct tasks.
+    fn unique_seconds(&self) -> f64 {
+        match self {
+            Self::Tree(tree) => tree.unique_cost(),
+            Self::Ranges(RangeTables { dataflow, .. }) => {
+                dataflow.tasks().map(|task| dataflow.cost(task)).sum()
+            }
+        }
+    }
 }
 
 impl RangeTables {
@@ -67,7 +80,8 @@ impl ReplannedStage {
         let tasks = TaskGraph::chain(problem.levels());
         let tree = || SharingTables::Tree(ReuseTree::build(&problem));
         let sharing = ranges.map_or_else(tree, SharingTables::Ranges);
-        Self { members, pixels, problem, tasks, sharing, classes: None }
+        let unique_seconds = sharing.unique_seconds();
+        Self { members, pixels, problem, tasks, sharing, unique_seconds, classes: None }
     }
 
     pub(crate) fn of_problem(
@@ -77,6 +91,7 @@ impl ReplannedStage {
     ) -> Self {
         let StageProblem { members, problem, tree, tasks, mut classes, .. } = stage;
         let tasks = if mode.is_dataflow() { tasks } else { TaskGraph::chain(problem.levels()) };
+        let unique_seconds = tree.unique_cost();
         let has_ranges = matches!(mode.strategy(), Some(Strategy::Ranges { .. }));
         let sharing = match has_ranges {
             // Ranges are cut without the tree, which takes as much memory as all other tables of a stage.
@@ -88,7 +103,7 @@ impl ReplannedStage {
         for (member, level) in distinct_tasks(&problem, &sharing) {
             classes.add_work(level, problem.keys(member)[level], problem.cost(member, level));
         }
-        Self { members, pixels, problem, tasks, sharing, classes: Some(classes) }
+        Self { members, pixels, problem, tasks, sharing, unique_seconds, classes: Some(classes) }
     }
 
     /// Returns whether the measured costs need other buckets than the present ones.
@@ -102,11 +117,22 @@ impl ReplannedStage {
         let Some(changes) = classes.changes(costs) else { return false };
         self.problem.scale_costs(|level, key| classes.factor(&changes, level, key));
         classes.apply(&changes);
+        let before = self.sharing.unique_seconds();
         match &mut self.sharing {
             SharingTables::Ranges(ranges) => ranges.dataflow.update_costs(&self.problem),
             SharingTables::Tree(tree) => *tree = ReuseTree::build(&self.problem),
         }
+        // Ranges have no tree any more. Its seconds change about as those of their distinct tasks.
+        let ratio = self.sharing.unique_seconds() / before;
+        if ratio.is_finite() {
+            self.unique_seconds *= ratio;
+        }
         true
+    }
+
+    /// Returns the work of the stage.
+    pub(super) fn load(&self) -> StageLoad {
+        StageLoad { instances: self.members.len(), seconds: self.unique_seconds }
     }
 
     /// Returns the minimum seconds of each instance alone.
@@ -140,19 +166,19 @@ fn distinct_tasks(problem: &MergeProblem, sharing: &SharingTables) -> Vec<(Membe
 }
 
 impl ReplannedStage {
-    /// Returns the buckets of this stage that change, or `None`. `has_other_costs` means that the present buckets were cut
-    /// with other costs.
+    /// Returns the buckets of this stage that change, or `None`: for the `desired` number of buckets on `slots`, from a plan for
+    /// the number `before`. `has_other_costs` means that the present buckets were cut with other costs.
     pub(super) fn replan(
         &self,
         snapshot: &StudySnapshot,
-        before: NonZeroUsize,
-        desired: NonZeroUsize,
+        (before, desired): (NonZeroUsize, NonZeroUsize),
+        slots: NonZeroUsize,
         has_other_costs: bool,
     ) -> Option<Vec<BucketPlan>> {
         let Self { members, problem, .. } = self;
         let tree = match &self.sharing {
             SharingTables::Ranges(ranges) => {
-                return Some(self.adjust(ranges, snapshot, desired, has_other_costs));
+                return Some(self.adjust(ranges, snapshot, (desired, slots), has_other_costs));
             }
             SharingTables::Tree(tree) => tree,
         };
@@ -210,7 +236,7 @@ impl ReplannedStage {
         &self,
         ranges: &RangeTables,
         snapshot: &StudySnapshot,
-        desired: NonZeroUsize,
+        (desired, slots): (NonZeroUsize, NonZeroUsize),
         has_other_costs: bool,
     ) -> Vec<BucketPlan> {
         let id = |member: &Member| self.members[member.0 as usize];
@@ -231,7 +257,7 @@ impl ReplannedStage {
         lists.into_iter().for_each(|members| present.push(members));
         // Ranges stay as large as for the whole stage, which keeps their reuse. One for each slot at least.
         let share = (desired.get() * unstarted).div_ceil(self.members.len().max(1));
-        let count = share.max(desired.get() / BUCKETS_PER_SLOT);
+        let count = share.max(slots.get());
         let count = NonZeroUsize::new(count).unwrap_or(NonZeroUsize::MIN);
         let (problem, dataflow) = (&self.problem, &ranges.dataflow);
         let adjusted = match has_other_costs {

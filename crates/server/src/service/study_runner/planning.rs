@@ -70,7 +70,10 @@ pub(super) fn plan(
         workers: &workers.memory,
         tree_fallback: true,
     };
-    let input = PlanningInput { costs, link: Some(workers.transfers), ..prepared.planning_input() };
+    let bucket_overhead_seconds =
+        choice.overhead_seconds.unwrap_or_else(|| costs.bucket_overhead_seconds());
+    let link = Some(workers.transfers);
+    let input = PlanningInput { costs, link, bucket_overhead_seconds, ..prepared.planning_input() };
     let mut plan = pleach_planner::plan(input, &request)?;
     plan.study.plan.durable = prepared.study.durable;
     if !prepared.study.retained.is_empty() {
@@ -91,7 +94,7 @@ pub(super) fn replan(planned: &mut Plan, choice: PlanChoice) -> Option<StudyRepl
     let usual = BUCKETS_PER_CORE.saturating_mul(NonZeroUsize::new(record.workers as usize)?);
     // More buckets than usual were needed for the workers' memory.
     let least = if most > usual { most } else { NonZeroUsize::MIN };
-    Some(study.take_replanner(most, least))
+    Some(study.take_replanner(most, least).with_overhead(choice.overhead_seconds))
 }
 
 #[cfg(test)]
