@@ -9,6 +9,7 @@ mod values;
 pub(crate) use error::BurstError;
 pub(crate) use study::SimulatedStudy;
 
+use pleach_api::submission::MAX_OVERHEAD_SECONDS;
 use pleach_dispatch::plan::ReuseScope;
 use pleach_server::pools::{PoolSpec, check_new, needed_integer, sections};
 use pleach_simulation::burst::{BaseCluster, Burst, CloudPool, Policy, PolicyKind};
@@ -33,6 +34,8 @@ pub(crate) struct StudySpec {
     pub(crate) tiles: Option<(u32, u32)>,
     /// Coefficient of variation of task durations.
     pub(crate) variation: f64,
+    /// Overhead of a bucket in seconds. `None`: that of the run, if it measured one.
+    pub(crate) overhead: Option<f64>,
     /// Tree, or dataflow and value: all workers share the results of equal tasks.
     pub(crate) reuse: ReuseScope,
 }
@@ -95,6 +98,8 @@ impl BurstFile {
         let burst = Burst {
             base,
             sites,
+            bucket_overhead_seconds: 0.0,
+            planned_buckets: None,
             step_seconds,
             seed: seed.flatten().map_or(0, u64::from),
             limit_seconds: MAX_SECONDS,
@@ -151,6 +156,8 @@ fn read_study(section: &Section<'_>) -> Result<StudySpec, FieldError> {
     };
     let variation = "0 to 2 is allowed: coefficient of variation of task durations";
     let variation = section.number_in("variation", [0.0, 2.0], variation)?.unwrap_or(0.0);
+    let overhead = "0 to 1000000 is allowed: seconds of a bucket on its slot before its first task";
+    let overhead = section.number_in("overhead", [0.0, MAX_OVERHEAD_SECONDS], overhead)?;
     let reuse = match section.text("reuse", REUSE)? {
         None | Some("dataflow") => ReuseScope::Dataflow,
         Some("tree") => ReuseScope::Tree,
@@ -162,7 +169,8 @@ fn read_study(section: &Section<'_>) -> Result<StudySpec, FieldError> {
         Some(other) => return section.not_allowed("reuse", &format!("{other:?}"), REUSE),
     };
     section.end()?;
-    Ok(StudySpec { file, run: run.map(|given| section.path(given)), tiles, variation, reuse })
+    let run = run.map(|given| section.path(given));
+    Ok(StudySpec { file, run, tiles, variation, overhead, reuse })
 }
 
 const REUSE: &str = "\"tree\", \"dataflow\" or \"value\" is allowed: reuse within buckets, of equal tasks of all workers, or of equal contents";

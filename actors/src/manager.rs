@@ -233,7 +233,13 @@ impl Handler<ContinueGrants> for ManagerActor {
 impl StreamHandler<Event> for ManagerActor {
     fn handle(&mut self, event: Event, ctx: &mut Self::Context) {
         match event {
-            Event::Frame(id, frame) => self.receive(id, frame, ctx),
+            Event::Frame(id, frame) => {
+                // An embedded run measures no leases, and its time never passes.
+                if self.service.is_some() {
+                    self.core.handle_time(self.start.elapsed());
+                }
+                self.receive(id, frame, ctx);
+            }
             Event::Closed(id) => self.close(id, true, ctx),
         }
     }

@@ -3,10 +3,12 @@
 use super::StudySpec;
 use super::error::{BurstError, MeasuredRunProblem};
 use super::values::RecordedValues;
+use pleach_api::submission::MAX_OVERHEAD_SECONDS;
 use pleach_dispatch::cost_model::CostModel;
 use pleach_dispatch::plan::{ExecutionPlan, ReuseScope};
 use pleach_planner::{
-    BucketLimitOptions, PlanOptions, PlanRequest, PlanTile, PlannedStudy, StageTables, StrategyName, identity,
+    BucketLimitOptions, Plan, PlanOptions, PlanRequest, PlanTile, PlannedStudy, PlanningInput, StageTables,
+    StrategyName, identity,
 };
 use pleach_regions::{ElementType, RegionKey};
 use pleach_simulation::workload::{SharedStage, StageWorkload, Workload};
@@ -33,6 +35,8 @@ struct Run {
     workers: u32,
     execution_seconds: f64,
     operations: Vec<Operation>,
+    #[serde(default)]
+    bucket_overhead_seconds: Option<f64>,
 }
 
 impl Run {
@@ -61,6 +65,10 @@ pub(crate) struct SimulatedStudy {
     /// Names of the stages.
     pub(crate) stages: Vec<String>,
     pub(crate) workload: Workload,
+    /// Overhead of a bucket that the plan has.
+    pub(crate) bucket_overhead_seconds: f64,
+    /// Buckets of each stage of the plan.
+    pub(crate) max_buckets: Option<usize>,
 }
 
 /// Returns the stages of a plan as workloads to simulate.
@@ -106,9 +114,11 @@ impl SimulatedStudy {
         registry: &Registry,
     ) -> Result<Self, BurstError> {
         let mut prepared = PreparedStudy::load(&spec.file, None, registry)?;
+        let mut measured_overhead = None;
         if let Some(run) = &spec.run {
-            prepared.costs = measured(run, &prepared, spec.reuse)?;
+            (prepared.costs, measured_overhead) = measured(run, &prepared, spec.reuse)?;
         }
+        let bucket_overhead_seconds = spec.overhead.or(measured_overhead).unwrap_or(0.0);
         if let Some((tiles, pixels)) = spec.tiles {
             prepared.tiles = made_up(&prepared, tiles, u64::from(pixels));
         }
@@ -119,7 +129,8 @@ impl SimulatedStudy {
             workers: &[],
             tree_fallback: false,
         };
-        let mut study = pleach_planner::plan(prepared.planning_input(), &request)?.study;
+        let input = PlanningInput { bucket_overhead_seconds, ..prepared.planning_input() };
+        let Plan { mut study, record, .. } = pleach_planner::plan(input, &request)?;
         let pixels = prepared.tiles.iter().map(|tile| tile.pixels).max().unwrap_or(0);
         let traces = workloads(spec, &prepared, &study)?;
         let plan = std::mem::take(&mut study.plan);
@@ -131,6 +142,9 @@ impl SimulatedStudy {
             tiles: prepared.tiles.len(),
             stages: prepared.study.workflow.stages.iter().map(|stage| stage.name.clone()).collect(),
             workload,
+            bucket_overhead_seconds,
+            // Only these buckets are replanned.
+            max_buckets: record.max_buckets,
         })
     }
 }
@@ -167,8 +181,12 @@ fn on_the_way(plan: &ExecutionPlan) -> HashMap<RegionKey, u64> {
     bytes
 }
 
-/// Returns the cost model of operations measured in a run of this study.
-fn measured(file: &Path, prepared: &PreparedStudy, reuse: ReuseScope) -> Result<CostModel, BurstError> {
+/// Returns the cost model of operations measured in a run of this study, and the overhead of a bucket, if it measured one.
+fn measured(
+    file: &Path,
+    prepared: &PreparedStudy,
+    reuse: ReuseScope,
+) -> Result<(CostModel, Option<f64>), BurstError> {
     let fail = |problem| BurstError::MeasuredRun { file: file.to_owned(), problem };
     let text = std::fs::read(file).map_err(|error| fail(MeasuredRunProblem::Unreadable(error)))?;
     let run: Run = serde_json::from_slice(&text).map_err(|error| fail(MeasuredRunProblem::Form(error)))?;
@@ -191,7 +209,9 @@ fn measured(file: &Path, prepared: &PreparedStudy, reuse: ReuseScope) -> Result<
         let ratio = seconds / (declared / tiles);
         lines.push(format!("{}\t{}\t\t{}\t{ratio:e}", task.operation, task.version, own.runs));
     }
-    Ok(CostModel::of_lines(lines.iter().map(String::as_str)))
+    let overhead =
+        run.bucket_overhead_seconds.filter(|seconds| (0.0..=MAX_OVERHEAD_SECONDS).contains(seconds));
+    Ok((CostModel::of_lines(lines.iter().map(String::as_str)), overhead))
 }
 
 /// Returns simulated tiles of `pixels` pixels. They need no files, because planning reads none.

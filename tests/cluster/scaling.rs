@@ -129,6 +129,39 @@ fn measured_costs_are_used_by_the_next_plan() {
     cluster.nothing_is_left();
 }
 
+/// The manager has measured leases of earlier studies, and writes the measurements of this one beside them.
+#[test]
+fn measured_overhead_of_buckets_is_used_by_the_next_plan() {
+    let study = cluster::study(4, 64);
+    let expected = cluster::expected(&study);
+    let mut cluster = Cluster::to_be(&study);
+    let lines = format!("bucket-overhead\t1\t{}\t64\t60", vec!["60"; 64].join(","));
+    let costs = format!("pleach-costs-1 {}\n{lines}", blake3::hash(lines.as_bytes()).to_hex());
+    fs::create_dir(&cluster.state).expect("a folder");
+    fs::write(cluster.state.join("costs"), costs).expect("written");
+    cluster.start_manager();
+    cluster.start_workers(0..2);
+    cluster.wait_until(|cluster| cluster.status()["workers"].as_array().is_some_and(|all| all.len() == 2));
+    let (fixed, learned) = (cluster.submit(&["--overhead", "0"]), cluster.submit(&[]));
+    let plan = |id: &str| -> (Value, Value) {
+        assert_eq!(cluster.completed(id), expected);
+        let path = cluster.state.join(format!("studies/{id}/results/plan.json"));
+        let plan: Value = serde_json::from_slice(&fs::read(path).expect("a plan")).expect("JSON");
+        (plan["bucket_overhead_seconds"].clone(), plan["max_buckets"].clone())
+    };
+    assert_eq!(plan(&fixed), (Value::from(0.0), Value::from(6)));
+    assert_eq!(plan(&learned), (Value::from(60.0), Value::from(2)));
+    let path = cluster.state.join(format!("studies/{learned}/results/run.json"));
+    let run: Value = serde_json::from_slice(&fs::read(path).expect("a run")).expect("JSON");
+    assert!(run["bucket_overhead_seconds"].is_f64(), "{run}");
+    let kept = fs::read_to_string(cluster.state.join("costs")).expect("the manager keeps costs");
+    let line = kept.lines().find(|line| line.starts_with("bucket-overhead")).expect("a measurement");
+    let leases: u64 = line.split('\t').nth(3).expect("a field").parse().expect("a number");
+    assert!(leases > 64, "no lease was measured: {line}");
+    assert!(count(&cluster, "pleach_bucket_overhead_seconds_count ") > 0);
+    cluster.nothing_is_left();
+}
+
 /// Returns the value of a counter of the manager.
 fn count(cluster: &Cluster<'_>, name: &str) -> u64 {
     let metrics = get(&format!("https://{}/metrics", cluster.http));

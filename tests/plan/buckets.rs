@@ -3,6 +3,7 @@
 use crate::pleach::pleach;
 use crate::study::Study;
 use crate::{WAYS, percent, plans, published, seconds, stage};
+use serde_json::Value;
 
 /// A stage in one bucket has no variance. Two buckets have that of their two costs.
 #[test]
@@ -62,10 +63,51 @@ fn overhead_of_a_bucket_adds_to_the_makespan() {
     let refused = pleach(study.folder(), &["plan", "study.toml", "--overhead=-1"]);
     assert_eq!(refused.code, 2);
     assert!(
-        refused.stderr.contains("a number of seconds from 0 to 1000000 is allowed"),
+        refused.stderr.contains("a number of seconds from 0 to 1000000, auto, or the run.json of"),
         "{}",
         refused.stderr
     );
+}
+
+#[test]
+fn overhead_of_a_measured_run_is_planned_with() {
+    let study = Study::of_tissue(64);
+    study.write("slow/run.json", r#"{ "study": "s", "bucket_overhead_seconds": 60.0 }"#);
+    study.write("alone/run.json", r#"{ "study": "s" }"#);
+    let with = |overhead: &str| {
+        let mut plan =
+            plans(study.folder(), &["study.toml", "--workers", "2", "--overhead", overhead]).remove(0);
+        plan["planning_seconds"] = Value::Null;
+        plan
+    };
+    assert_eq!(with("slow/run.json"), with("60"));
+    assert_eq!(with("auto"), with("0"), "nothing is measured");
+    for (file, expected) in
+        [("alone/run.json", "no bucket_overhead_seconds"), ("missing.json", "No such file")]
+    {
+        let refused = pleach(study.folder(), &["plan", "study.toml", "--overhead", file]);
+        assert_eq!(refused.code, 2, "{refused:?}");
+        assert!(refused.stderr.contains(file) && refused.stderr.contains(expected), "{}", refused.stderr);
+    }
+}
+
+/// A run plans with the overhead that the user gives, and its responses are those of any plan.
+#[test]
+fn overhead_changes_buckets_and_no_response() {
+    let study = Study::of_tissue(64);
+    let ran = |overhead: &str| {
+        let args =
+            ["run", "study.toml", "--quiet", "--workers", "2", "--out", overhead, "--overhead", overhead];
+        pleach(study.folder(), &args).done();
+        let read =
+            |file: &str| std::fs::read_to_string(study.path(&format!("{overhead}/{file}"))).expect("results");
+        let plan: Value = serde_json::from_str(&read("plan.json")).expect("JSON");
+        (plan["max_buckets"].clone(), plan["bucket_overhead_seconds"].clone(), read("responses.csv"))
+    };
+    let (free, slow) = (ran("auto"), ran("60"));
+    assert_eq!((free.0, free.1), (Value::from(6), Value::from(0.0)));
+    assert_eq!((slow.0, slow.1), (Value::from(2), Value::from(60.0)));
+    assert_eq!(free.2, slow.2);
 }
 
 /// Tasks of the study take milliseconds: behind a slow queue, each worker gets one bucket of a stage.

@@ -33,10 +33,6 @@ impl ManagerActor {
         if worker.is_some() && self.is_left_with_worker(id, &message) {
             return;
         }
-        // An embedded run measures no leases, and its time never passes.
-        if self.service.is_some() {
-            self.core.handle_time(self.start.elapsed());
-        }
         match (message, worker) {
             (ToManager::Join { slots, incarnation, exchange_port, before }, None) => {
                 // The claim stores the frame, so that the join is handled once the holder of the name is found dead.

@@ -6,7 +6,7 @@ use actix::prelude::*;
 use parking_lot::Mutex;
 use pleach_actors::manager::{
     Cancel, Connect, DropStudyResults, GetView, ManagerActor, ManagerView, PendingWorker, RecordDurable,
-    RetainResults, ServiceHooks, StartPlan, StudyRequest,
+    RetainResults, ServiceHooks, StartPlan, StudyEvent, StudyRequest,
 };
 use pleach_actors::transport::clock::SystemClock;
 use pleach_actors::transport::in_memory::{MemoryEnd, pair};
@@ -283,6 +283,57 @@ fn measured_links_are_those_that_a_transfer_can_have() {
         assert_eq!(report(500.0, 1.0, 3).await, Some(3.0));
         assert_eq!(report(500.0, f64::INFINITY, 4).await, Some(3.0));
         assert_eq!(report(f64::INFINITY, 4.0, 5).await, Some(4.0));
+    });
+}
+
+/// The clock of the manager is that of its shell, finer than its ticks. The task takes 50 ms of the 120 ms at least.
+#[test]
+fn overheads_of_buckets_are_measured_from_grant_to_report() {
+    System::new().block_on(async {
+        let manager = ManagerActor::for_service(service()).start();
+        let (done, _outcome) = oneshot::channel();
+        let measured: Arc<Mutex<Vec<f64>>> = Arc::default();
+        let overheads = Arc::clone(&measured);
+        let observer = Box::new(move |event: StudyEvent<'_>| {
+            if let StudyEvent::BucketOverheads(seconds) = event {
+                overheads.lock().extend(seconds);
+            }
+        });
+        let id = PlanId::first_round(1);
+        let study = StudyRequest { observer, ..study(6, 1, done) };
+        manager.send(StartPlan { id, study }).await.unwrap();
+        let mut worker = idler(&manager, 4);
+        let send = |message: ToManager| {
+            worker.link.send(codec::encode(&message).expect("a message")).expect("the link is there");
+        };
+        send(ToManager::Request { buckets: 4, after: None });
+        let mut leases = Vec::new();
+        while leases.len() < 4 {
+            if let ToWorker::Assign { lease, work, .. } = said(&mut worker.incoming).await {
+                leases.push((lease, work.instances[0].id));
+            }
+        }
+        let granted = Instant::now();
+        viewed(&manager, |_| granted.elapsed() >= Duration::from_millis(120)).await;
+        let ran = TaskOutcome::Ran { seconds: 0.05, predicted_seconds: 0.0, digests: 0, digest_seconds: 0.0 };
+        let task = TaskReport {
+            task: 0,
+            stage: 0,
+            done: ran,
+            cache_seconds: 0.0,
+            provenance: TaskProvenance::default(),
+        };
+        let report = |(lease, instance)| {
+            let end = ReportedEnd::Done { results: Vec::new(), shared: Vec::new() };
+            Report { lease, instance, end, tasks: vec![task] }
+        };
+        let reports = leases.into_iter().map(report).collect();
+        send(ToManager::Reports { study: id, reports });
+        viewed(&manager, |view| view.studies[0].tasks == 4).await;
+        // The first of them reads the tile's file for the first time.
+        let measured = measured.lock();
+        assert_eq!(measured.len(), 3, "{measured:?}");
+        assert!(measured.iter().all(|seconds| *seconds >= 0.069), "{measured:?}");
     });
 }
 

@@ -89,6 +89,11 @@ impl StudyReplanner {
         self.max_buckets
     }
 
+    /// Returns the number of buckets for each slot after the last replan.
+    pub fn buckets_per_slot(&self) -> NonZeroUsize {
+        self.buckets_per_slot
+    }
+
     /// Takes over the measured costs of the stages that need other buckets for them. Returns whether any does.
     fn update_costs(&mut self) -> bool {
         let Some(costs) = &self.costs else { return false };
@@ -135,7 +140,8 @@ impl Replanner for StudyReplanner {
         let slots = NonZeroUsize::new(slots as usize)?;
         let has_new_costs = self.update_costs();
         let buckets_per_slot = self.weigh_overhead(slots);
-        let has_new_overhead = std::mem::replace(&mut self.buckets_per_slot, buckets_per_slot) != buckets_per_slot;
+        let has_new_overhead =
+            std::mem::replace(&mut self.buckets_per_slot, buckets_per_slot) != buckets_per_slot;
         self.slots = Some(slots);
         let wanted = slots.saturating_mul(buckets_per_slot).max(self.min_buckets);
         let before = std::mem::replace(&mut self.max_buckets, wanted);

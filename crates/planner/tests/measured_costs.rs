@@ -226,6 +226,49 @@ fn greater_overhead_makes_fewer_and_larger_buckets() {
     }
 }
 
+/// Replans the study, and returns its unstarted buckets of the segmentation.
+fn replanned_buckets(planned: &mut Planned) -> usize {
+    if let Some(buckets) = planned.replanner.replan(&planned.study.snapshot(), SLOTS) {
+        let new = NewBuckets::new(buckets).expect("each instance once");
+        planned.study.handle_replanned(new).expect("buckets of the study");
+    }
+    let plan = planned.study.plan();
+    let of_stage = |bucket: &&BucketPlan| plan.instances.at(bucket.instances[0]).stage == STAGE;
+    planned.buckets().iter().filter(of_stage).count()
+}
+
+#[test]
+fn greater_measured_overhead_makes_fewer_buckets_of_a_running_study() {
+    for (strategy, reuse) in
+        [(StrategyName::Ranges, ReuseScope::Dataflow), (StrategyName::Trtma, ReuseScope::Tree)]
+    {
+        let with = |overhead: f64| {
+            let mut planned = planned(strategy, reuse);
+            (0..10).for_each(|_| planned.costs.lock().observe_bucket_overhead(overhead));
+            let is_new = planned.replanner.has_new_costs();
+            let buckets = replanned_buckets(&mut planned);
+            assert!(!planned.replanner.has_new_costs(), "{strategy:?}: the buckets suit {overhead} s");
+            (is_new, buckets)
+        };
+        // A tenth of a second and less is none.
+        let found = [0.0, 0.09, 0.1, 0.3, 1.0, 10.0, 600.0].map(with);
+        assert_eq!((found[0], found[1]), ((false, 12), (false, 12)), "{strategy:?}");
+        assert_eq!(found[6], (true, 4), "{strategy:?}: a bucket for each slot");
+        assert!(found.is_sorted_by(|a, b| a.1 >= b.1), "{strategy:?}: {found:?}");
+    }
+}
+
+#[test]
+fn given_overhead_replaces_the_measured_one() {
+    let with = |given: f64, measured: f64| {
+        let mut planned = planned(StrategyName::Ranges, ReuseScope::Dataflow);
+        planned.replanner = planned.replanner.with_overhead(Some(given));
+        (0..10).for_each(|_| planned.costs.lock().observe_bucket_overhead(measured));
+        replanned_buckets(&mut planned)
+    };
+    assert_eq!((with(0.0, 600.0), with(600.0, 0.0)), (12, 4));
+}
+
 /// Each bucket adds its overhead, and a chain of stages that of one bucket for each.
 #[test]
 fn overhead_adds_to_makespan_and_lower_bound() {

@@ -72,6 +72,10 @@ pub struct Burst {
     pub base: BaseCluster,
     /// The pools.
     pub sites: Vec<CloudPool>,
+    /// Time of each bucket on its slot before it fetches inputs.
+    pub bucket_overhead_seconds: f64,
+    /// Buckets that the first plan has for a stage. `None`: 3 for each slot.
+    pub planned_buckets: Option<usize>,
     /// Time between two decisions.
     pub step_seconds: f64,
     /// Seed of all random numbers.
@@ -144,7 +148,11 @@ pub fn run(burst: &Burst, policy: &Policy, workload: Workload, record: bool) -> 
         bound: workload.makespan_bound(),
     };
     let mut cluster = Cluster::with_workloads(schedule, vec![workload], false, false);
-    cluster = cluster.replanning_after(REPLAN_AFTER_SECONDS);
+    cluster =
+        cluster.replanning_after(REPLAN_AFTER_SECONDS).with_bucket_overhead(burst.bucket_overhead_seconds);
+    if let Some(buckets) = burst.planned_buckets {
+        cluster = cluster.with_planned_buckets(buckets);
+    }
     if record {
         cluster = cluster.with_spans();
     }

@@ -4,7 +4,7 @@
 //! instances one after the other in the order of its reuse tree, and report each. A message takes the latency of the
 //! network, plus one retransmission for each loss. If that or a partition takes longer than the idle timeout of a
 //! connection, the connection and its worker are lost, and the worker reattaches. Transfers do not slow each
-//! other down. The same scenario gives the same simulation, event by event.
+//! other down. A bucket may take an overhead on its slot before its first task, which the manager learns. The same scenario gives the same simulation, event by event.
 
 mod incidents;
 mod interactive;
@@ -23,6 +23,8 @@ use crate::scenario::Scenario;
 use crate::workload::Workload;
 pub use interactive::{SiteLink, SlotSpan};
 use node::Node;
+use parking_lot::Mutex;
+use pleach_dispatch::cost_model::CostModel;
 use pleach_dispatch::manager::WorkerInfo;
 use pleach_dispatch::message::{RemoteRegion, TaskReport};
 use pleach_dispatch::plan::BucketPlan;
@@ -137,6 +139,8 @@ pub struct ClusterStats {
     pub transfers: u64,
     /// Tasks executed again, because a transfer takes longer.
     pub recomputed_tasks: u64,
+    /// Buckets granted to workers, some more than once.
+    pub leases: u64,
     /// Tasks that workers began.
     pub tasks: u64,
     /// Number of replans.
@@ -193,6 +197,10 @@ pub struct Cluster {
     /// Work of the slots, if recorded.
     spans: Option<Vec<SlotSpan>>,
     replan_after_us: u64,
+    /// Time of each bucket on its slot before it fetches inputs.
+    bucket_overhead_us: u64,
+    /// Costs that the manager learns from leases: the overhead of a bucket.
+    costs: Arc<Mutex<CostModel>>,
     /// By study and stage: task results that all workers share. Empty for studies with the tree scope.
     shared: Vec<Vec<SharingSchedule<Arc<Dataflow>>>>,
     figures: ClusterStats,
@@ -237,6 +245,8 @@ impl Cluster {
             egress_bytes: BTreeMap::new(),
             spans: None,
             replan_after_us: REPLAN_AFTER_US,
+            bucket_overhead_us: 0,
+            costs: Arc::default(),
             shared: workloads.iter().map(Workload::schedules).collect(),
             figures: ClusterStats::default(),
             workloads,

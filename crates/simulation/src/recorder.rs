@@ -2,6 +2,7 @@
 
 use crate::audit::{Audit, Violation};
 use crate::event::{Event, ManagerReply};
+use pleach_dispatch::PlanId;
 use pleach_dispatch::manager::{Effect, Manager};
 use pleach_dispatch::plan::ExecutionPlan;
 use serde::{Deserialize, Serialize};
@@ -65,6 +66,11 @@ impl RecordedManager {
             record.push(RecordedEvent { at_us, event });
         }
         checked.map(|()| (answer, effects))
+    }
+
+    /// Takes the overheads of buckets of a study that reports have measured, in seconds.
+    pub fn take_bucket_overheads(&mut self, study: PlanId) -> Vec<f64> {
+        self.manager.take_bucket_overheads(study)
     }
 
     /// Returns the manager, for inspection.

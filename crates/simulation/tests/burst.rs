@@ -70,7 +70,15 @@ fn site(max: u32, startup_seconds: f64) -> CloudPool {
 
 fn burst(nodes: u32, sites: Vec<CloudPool>) -> Burst {
     let base = BaseCluster { nodes, cores: 1, speed: 1.0 };
-    Burst { base, sites, step_seconds: 5.0, seed: 7, limit_seconds: 1e6 }
+    Burst {
+        base,
+        sites,
+        bucket_overhead_seconds: 0.0,
+        planned_buckets: None,
+        step_seconds: 5.0,
+        seed: 7,
+        limit_seconds: 1e6,
+    }
 }
 
 fn policy(rule: PolicyKind, deadline_seconds: Option<f64>, budget: Option<f64>) -> Policy {

@@ -243,6 +243,41 @@ fn crashing_instance_fails_at_crash_limit_and_others_finish() {
     assert_eq!((figures.lost, figures.failed, figures.finished), (5, 1, 19));
 }
 
+/// Small tasks in 24 buckets on 8 nodes, which 16 more join. Each bucket takes a time on its slot before its first task.
+fn queued(overhead_seconds: f64, set_up: impl Fn(Cluster) -> Cluster) -> (ClusterStats, Option<f64>) {
+    let cut = Bucketing::Trtma(NonZeroUsize::new(24).expect("24"));
+    let recipe = SyntheticWorkload { instances: 480, values: 6, task_seconds: 0.1, cut, ..RECIPE };
+    let mut schedule = Scenario { tick_ms: 10, replan: true, ..schedule(8, recipe) };
+    let spec = NodeSpec { slots: 1, speed: 1.0 };
+    schedule.incidents = vec![(14_000, Incident::Join(spec)); 16];
+    let mut cluster = set_up(Cluster::new(schedule, true, false).with_bucket_overhead(overhead_seconds));
+    let figures = cluster.run().expect("it comes to its end");
+    assert_eq!(figures.finished, 480, "{figures:?}");
+    (figures, cluster.measured_bucket_overhead())
+}
+
+#[test]
+fn small_tasks_behind_a_queue_go_in_larger_buckets() {
+    let ((learned, measured), (unlearned, unmeasured)) =
+        (queued(5.0, |cluster| cluster), queued(5.0, Cluster::without_times));
+    let measured = measured.expect("more than 8 leases");
+    assert!((measured - 5.0).abs() < 0.2 * 5.0, "{measured} s");
+    assert_eq!(unmeasured, None, "without times of tasks, no overhead is known");
+    assert!(learned.replans > 0, "{learned:?}");
+    assert!(learned.leases < unlearned.leases, "{learned:?}, {unlearned:?}");
+    assert!(learned.makespan_seconds < unlearned.makespan_seconds, "{learned:?}, {unlearned:?}");
+}
+
+/// 1 ms: far below the overheads that change a plan.
+#[test]
+fn buckets_without_a_queue_stay_as_they_are() {
+    let ((learned, measured), (unlearned, _)) =
+        (queued(1e-3, |cluster| cluster), queued(1e-3, |cluster| cluster.with_bucket_overhead(0.0)));
+    assert!(measured.is_some_and(|seconds| seconds < 0.1), "{measured:?}");
+    let plan = |figures: ClusterStats| (figures.replans, figures.instances_moved, figures.leases);
+    assert_eq!(plan(learned), plan(unlearned));
+}
+
 fn incidents() -> impl Strategy<Value = (u64, Incident)> {
     let incident = prop_oneof![
         4 => (1u32..4, 0.25f64..4.0).prop_map(|(slots, speed)| Incident::Join(NodeSpec { slots, speed })),

@@ -62,6 +62,27 @@ impl Cluster {
         self
     }
 
+    /// Makes each bucket take this time on its slot before it fetches inputs: the wait in a queue, or the start of a program.
+    /// The manager learns it. Its clock has the resolution of ticks.
+    #[must_use]
+    pub fn with_bucket_overhead(mut self, seconds: f64) -> Self {
+        self.bucket_overhead_us = (seconds * 1e6) as u64;
+        self
+    }
+
+    /// Sets the number of buckets that the first plan of each study has for a stage [default: 3 for each slot].
+    #[must_use]
+    pub fn with_planned_buckets(mut self, buckets: usize) -> Self {
+        self.initial_buckets = buckets;
+        self
+    }
+
+    /// Returns the overhead of a bucket that the manager has measured, in seconds. `None` until it is known.
+    #[must_use]
+    pub fn measured_bucket_overhead(&self) -> Option<f64> {
+        self.costs.lock().measured_bucket_overhead()
+    }
+
     /// Returns whether all studies have ended.
     #[must_use]
     pub fn is_complete(&self) -> bool {
@@ -204,8 +225,8 @@ impl Cluster {
         firsts.map(|first| workload.foreseen_seconds(None, *first)).fold(0.0, f64::max)
     }
 
-    /// Predicts the remaining work if the unstarted instances were rebuilt into buckets for ascending numbers of slots, 3
-    /// buckets for each slot, as the manager does. Returns the current work for each if replanning is impossible.
+    /// Predicts the remaining work if the unstarted instances were rebuilt into buckets for ascending numbers of slots, with as
+    /// many buckets for each slot as the manager makes now. Returns the current work for each if replanning is impossible.
     #[must_use]
     pub fn cuts(&self, study: PlanId, slots: &[u32]) -> Vec<WorkByPartition> {
         let longest_seconds = self.longest_remaining(study);
@@ -234,8 +255,9 @@ impl Cluster {
             next = end;
         }
         let tree = ReuseTree::build(&problem);
+        let each = self.buckets_per_slot(study);
         let of = |slots: &u32| {
-            let limit = NonZeroUsize::new(3 * *slots as usize)?;
+            let limit = NonZeroUsize::new(each * *slots as usize)?;
             let previous = PreviousPlan { buckets: &buckets, max_buckets: before, has_other_costs: false };
             let planned = replan(&problem, &tree, previous, |_| false, limit).ok()?;
             let costs = bucket_costs(&tree, &planned.buckets(), |_| true);

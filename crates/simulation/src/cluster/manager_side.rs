@@ -65,7 +65,9 @@ impl Cluster {
                 if tasks.is_empty() || !self.tells_times {
                     return Ok(());
                 }
-                self.apply(Event::Ran { worker, study, instance, tasks })
+                self.apply(Event::Ran { worker, study, instance, tasks })?;
+                self.learn_bucket_overheads(study);
+                Ok(())
             }
             WorkerMessage::Lacking(study, lease, instance, keys) => {
                 self.apply(Event::Lacking { worker, study, lease, instance, keys })
@@ -102,6 +104,7 @@ impl Cluster {
     fn perform(&mut self, effect: Effect) {
         match effect {
             Effect::Assign { worker, study, lease, work, .. } => {
+                self.figures.leases += 1;
                 let instances = work.instances.iter().map(|instance| instance.id).collect();
                 self.send_to(worker, ManagerMessage::Assign(study, lease, instances, work.elsewhere));
             }

@@ -10,7 +10,9 @@ use pleach_dispatch::plan::BucketPlan;
 use pleach_dispatch::study::Replanner;
 use pleach_dispatch::{InstanceId, PlanId};
 use pleach_planner::{ReplannedStage, StudyReplanner};
+use pleach_reuse::BUCKETS_PER_CORE;
 use std::num::NonZeroUsize;
+use std::sync::Arc;
 
 /// Time of a replan for each instance of the study, as measured with 160,000 evaluations.
 const REPLAN_US_PER_INSTANCE: u64 = 5;
@@ -85,6 +87,28 @@ impl Cluster {
         self.apply(Event::Replanned { study, buckets })
     }
 
+    /// Learns the overheads of buckets that a report has measured, and schedules a replan if they need other buckets.
+    pub(super) fn learn_bucket_overheads(&mut self, study: PlanId) {
+        let overheads = self.observed.take_bucket_overheads(study);
+        // Without an overhead, measured times are those of ticks.
+        if self.bucket_overhead_us == 0 || overheads.is_empty() {
+            return;
+        }
+        overheads.iter().for_each(|seconds| self.costs.lock().observe_bucket_overhead(*seconds));
+        if self.replans[study.index()].replanner.is_none() {
+            self.replans[study.index()].replanner = self.replanner(study);
+        }
+        if self.replans[study.index()].replanner.as_ref().is_some_and(Replanner::has_new_costs) {
+            self.schedule_replan(study);
+        }
+    }
+
+    /// Returns the number of buckets for each slot of a study's last plan.
+    pub(super) fn buckets_per_slot(&self, study: PlanId) -> usize {
+        let replanner = self.replans[study.index()].replanner.as_ref();
+        replanner.map_or(BUCKETS_PER_CORE, StudyReplanner::buckets_per_slot).get()
+    }
+
     /// Ends all replans with their manager.
     pub(super) fn end_replans(&mut self) {
         self.replans.iter_mut().for_each(|replans| *replans = StudyReplans::default());
@@ -106,6 +130,11 @@ impl Cluster {
         let pixels = vec![workload.pixels(); members.len()];
         let ranges = workload.ranges(&problem);
         let stage = ReplannedStage::new(members, pixels, problem, ranges);
-        Some(StudyReplanner::new(vec![stage], NonZeroUsize::new(self.initial_buckets)?, NonZeroUsize::MIN))
+        let planned = NonZeroUsize::new(self.initial_buckets)?;
+        let replanner = StudyReplanner::new(vec![stage], planned, NonZeroUsize::MIN);
+        let slots = self.schedule.nodes.iter().map(|node| node.slots as usize).sum();
+        let Some(slots) = NonZeroUsize::new(slots) else { return Some(replanner) };
+        let each = NonZeroUsize::new(planned.get() / slots).unwrap_or(NonZeroUsize::MIN);
+        Some(replanner.made_for(slots, each.min(BUCKETS_PER_CORE)).with_costs(Arc::clone(&self.costs)))
     }
 }

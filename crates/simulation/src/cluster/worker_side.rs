@@ -80,7 +80,7 @@ impl Cluster {
         let files = first.map_or(0.0, |first| self.read_files(node, study, first));
         let seconds = bytes as f64 / network.bytes_per_second + far_seconds;
         let wait = if bytes > 0 { 2 * network.latency_us + (seconds * 1e6) as u64 } else { 0 };
-        let wait = wait + (files * 1e6) as u64;
+        let wait = wait + (files * 1e6) as u64 + self.bucket_overhead_us;
         self.nodes[node].steps += 1;
         let step = self.nodes[node].steps;
         self.at(self.now_us + wait, DueEvent::Fetched(node, lease, step, missing));

@@ -70,8 +70,7 @@ pub(super) fn plan(
         workers: &workers.memory,
         tree_fallback: true,
     };
-    let bucket_overhead_seconds =
-        choice.overhead_seconds.unwrap_or_else(|| costs.bucket_overhead_seconds());
+    let bucket_overhead_seconds = choice.overhead_seconds.unwrap_or_else(|| costs.bucket_overhead_seconds());
     let link = Some(workers.transfers);
     let input = PlanningInput { costs, link, bucket_overhead_seconds, ..prepared.planning_input() };
     let mut plan = pleach_planner::plan(input, &request)?;
