@@ -7,7 +7,9 @@ use pleach_sensitivity::import::{
 };
 use pleach_sensitivity::{dakota, problem};
 use pleach_study::{Defect, builtin};
-use pleach_workflow::{Aggregate, MethodSpec, Parameter, ParameterSpace, Registry, StudyError, text};
+use pleach_workflow::{
+    Aggregate, MethodSpec, Parameter, ParameterSpace, ProgramParameter, Registry, StudyError, text,
+};
 use std::path::{Path, PathBuf};
 
 /// Parameters, and the method that the file names.
@@ -46,11 +48,22 @@ impl Problem {
 
     fn of_study(file: &Path, registry: &Registry) -> Result<Self, StudyError> {
         let builtin = |name: &str| builtin::workflow(name, registry);
-        let space = ParameterSpace::load(file, registry, builtin, &builtin::BUILT_IN)?;
+        Ok(Self::of_space(file, ParameterSpace::load(file, registry, builtin, &builtin::BUILT_IN)?))
+    }
+
+    /// Reads a study file whose parameters are settings of a program.
+    ///
+    /// # Errors
+    /// [`StudyError`] with the file, the field, its value and the allowed values.
+    pub fn of_program(file: &Path, known: &[ProgramParameter]) -> Result<Self, StudyError> {
+        Ok(Self::of_space(file, ParameterSpace::of_program(file, known)?))
+    }
+
+    fn of_space(file: &Path, space: ParameterSpace) -> Self {
         let ParameterSpace { seed, parameters, groups, method, metrics } = space;
         let names = || parameters.iter().map(|parameter| parameter.name.clone()).collect();
         let labels = groups.unwrap_or_else(names);
-        Ok(Self { file: file.to_owned(), seed, parameters, labels, recipe: method, metrics })
+        Self { file: file.to_owned(), seed, parameters, labels, recipe: method, metrics }
     }
 
     /// Returns the groups of the parameters at `places`.

@@ -7,7 +7,7 @@ use pleach_sensitivity::groups::Groups;
 use pleach_sensitivity::sampling::MAX_EVALUATIONS;
 use pleach_sensitivity::table::EVALUATION_COLUMN;
 use pleach_tables::{ColumnRequest, Table, TableData};
-use pleach_workflow::{Domain, Parameter, ValueType};
+use pleach_workflow::{Domain, Parameter, Value, ValueType};
 use std::path::{Path, PathBuf};
 
 /// Dakota's name of the column that numbers evaluations.
@@ -77,6 +77,27 @@ impl SampleTable {
         let groups = problem.groups_of(&places)?;
         let parameters = places.iter().map(|&place| problem.parameters[place].clone()).collect();
         Ok(Self { file: file.to_owned(), parameters, groups, columns, rows: content.rows, numbers, order })
+    }
+
+    /// Creates the table of parameter sets that [`sampling::rows`](crate::sampling::rows) has drawn.
+    ///
+    /// # Errors
+    /// [`SampleTableError::NothingVaries`] without varying parameters.
+    pub fn of_rows(problem: &Problem, rows: &[Vec<Value>]) -> Result<Self, SampleTableError> {
+        if !problem.parameters.iter().any(|parameter| parameter.domain.varies()) {
+            return Err(SampleTableError::NothingVaries { file: problem.file.clone() });
+        }
+        let places: Vec<usize> = (0..problem.parameters.len()).collect();
+        let column = |place: &usize| rows.iter().map(|row| row[*place].as_f64()).collect();
+        Ok(Self {
+            file: problem.file.clone(),
+            parameters: problem.parameters.clone(),
+            groups: problem.groups_of(&places)?,
+            columns: places.iter().map(column).collect(),
+            rows: rows.len(),
+            numbers: None,
+            order: None,
+        })
     }
 
     /// Returns the parameter sets as input for design detection.

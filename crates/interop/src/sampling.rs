@@ -1,4 +1,4 @@
-//! Draws samples into a file.
+//! Draws samples into a file or into memory.
 //!
 //! Rows of points and of Saltelli's design are generated while they are written. Memory holds only the
 //! points: 8 bytes per parameter and row, or 16 bytes per parameter and base sample of Saltelli's design.
@@ -25,9 +25,32 @@ use std::path::Path;
 /// # Errors
 /// [`DrawError`] if the method cannot draw samples of these parameters or the file cannot be written.
 pub fn draw(problem: &Problem, wanted: &MethodRequest<'_>, seed: u64, out: &Path) -> Result<u64, DrawError> {
-    let (parameters, groups) = (&problem.parameters, problem.groups()?);
-    check_room(problem, wanted, out)?;
+    let columns = problem.parameters.len() + 1;
+    check_room(problem, wanted, |rows| Writer::bytes(out, rows, columns))?;
     let mut rows = Rows::create(problem, out)?;
+    each_row(problem, wanted, seed, |row| rows.push(row))?;
+    Ok(rows.finish()?)
+}
+
+/// Draws the samples of a method into memory: a value of each parameter per row.
+///
+/// # Errors
+/// [`DrawError`] if the method cannot draw samples of these parameters.
+pub fn rows(problem: &Problem, wanted: &MethodRequest<'_>, seed: u64) -> Result<Vec<Vec<Value>>, DrawError> {
+    let count = problem.parameters.len();
+    check_room(problem, wanted, |rows| footprint::rows_bytes(rows, count))?;
+    let mut drawn = Vec::new();
+    each_row(problem, wanted, seed, |row| drawn.push(row))?;
+    Ok(drawn)
+}
+
+fn each_row(
+    problem: &Problem,
+    wanted: &MethodRequest<'_>,
+    seed: u64,
+    mut push: impl FnMut(Vec<Value>),
+) -> Result<(), DrawError> {
+    let (parameters, groups) = (&problem.parameters, problem.groups()?);
     let fail = |cause: DesignError| DrawError::Design { file: problem.file.clone(), cause };
     match wanted.method {
         ExternalMethod::Moat { trajectories, levels, base, candidates } => {
@@ -39,33 +62,36 @@ pub fn draw(problem: &Problem, wanted: &MethodRequest<'_>, seed: u64, out: &Path
             let plan = TrajectoryPlan { morris, base, choice };
             let design =
                 morris::sample_plan(parameters, &groups, &plan).map_err(|error| fail(error.into()))?;
-            design.evaluations.into_iter().for_each(|row| rows.push(row));
+            design.evaluations.into_iter().for_each(&mut push);
         }
         ExternalMethod::Vbd { second_order, base, .. } => {
             let (samples, second_order) = (wanted.samples()?, second_order.unwrap_or(false));
             let saltelli = Saltelli { samples, second_order, base, seed };
-            saltelli::draw_groups(parameters, &groups, &saltelli, |row| rows.push(row))
+            saltelli::draw_groups(parameters, &groups, &saltelli, &mut push)
                 .map_err(|error| fail(error.into()))?;
         }
         ExternalMethod::Columns(_) => {
             let (sampler, samples) = wanted.sampler()?;
-            sampler
-                .draw(parameters, samples, seed, |row| rows.push(row))
-                .map_err(|error| fail(error.into()))?;
+            sampler.draw(parameters, samples, seed, &mut push).map_err(|error| fail(error.into()))?;
         }
         ExternalMethod::Fast { harmonics } => {
             let samples = wanted.samples()?;
             let (design, _) = fast::sample(parameters, &Fast { samples, harmonics, seed })
                 .map_err(|error| fail(error.into()))?;
-            design.evaluations.into_iter().for_each(|row| rows.push(row));
+            design.evaluations.into_iter().for_each(&mut push);
         }
     }
-    Ok(rows.finish()?)
+    Ok(())
 }
 
 /// Rejects designs that do not fit into memory. Leaves designs beyond [`MAX_EVALUATIONS`] to the sampler,
 /// which rejects them.
-fn check_room(problem: &Problem, wanted: &MethodRequest<'_>, out: &Path) -> Result<(), DrawError> {
+/// `written` returns the bytes that hold the rows.
+fn check_room(
+    problem: &Problem,
+    wanted: &MethodRequest<'_>,
+    written: impl Fn(u64) -> u64,
+) -> Result<(), DrawError> {
     let parameters = &problem.parameters;
     let places = (0..parameters.len()).filter(|&place| parameters[place].domain.varies());
     let places: Vec<usize> = places.collect();
@@ -117,7 +143,7 @@ fn check_room(problem: &Problem, wanted: &MethodRequest<'_>, out: &Path) -> Resu
     if rows > MAX_EVALUATIONS {
         return Ok(());
     }
-    let needed = needed.saturating_add(Writer::bytes(out, rows, parameters.len() + 1));
+    let needed = needed.saturating_add(written(rows));
     let work = format!("{rows} evaluations of {} parameters", parameters.len());
     let advice = format!("fewer {option} or parameters, or more memory, are needed");
     memory_limit::check_room(needed, &work, &advice)

@@ -33,9 +33,9 @@ pub use parameter::{Domain, Parameter};
 pub use study::{
     AnnotationPart, AnnotationRules, AnnotationUnit, Annotations, AppliedImages, BasePoints, BothEmpty,
     CALIBRATION_COLUMNS, Durability, FitScope, GivenDataMethod, Method, MethodSpec, Normalization,
-    ParameterSpace, Phase, ReferenceSource, SlideTile, Slides, StainFit, StainStatistics, StoppingRule,
-    Study, StudyError, StudyProblem, StudyTile, SurvivorRule, Survivors, TileWeights, Tiling, TissueRule,
-    Units, UnitsError, VOLUME_METADATA, VolumeBlock, VolumeInfo, Volumes, core_of,
+    ParameterSpace, Phase, ProgramParameter, ReferenceSource, SlideTile, Slides, StainFit, StainStatistics,
+    StoppingRule, Study, StudyError, StudyProblem, StudyTile, SurvivorRule, Survivors, TileWeights, Tiling,
+    TissueRule, Units, UnitsError, VOLUME_METADATA, VolumeBlock, VolumeInfo, Volumes, core_of,
 };
 pub use validate::stage_file;
 

@@ -36,7 +36,7 @@ pub use phase::{Phase, StoppingRule, SurvivorRule, Survivors};
 use serde::{Deserialize, Serialize};
 pub(crate) use slides::KEYS as SLIDE_KEYS;
 pub use slides::{SlideTile, Slides, Tiling, TissueRule, core_of};
-pub use space::{MethodSpec, ParameterSpace};
+pub use space::{MethodSpec, ParameterSpace, ProgramParameter};
 pub use stain::{FitScope, Normalization, StainFit, StainStatistics};
 use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};

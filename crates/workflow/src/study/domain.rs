@@ -107,15 +107,9 @@ pub(super) fn read(
     domain.or_else(|(field, error)| fail(section, field, error))
 }
 
-/// Rejects values of the parameter's section that an operation of the workflow does not accept, whether or not the
-/// sample draws them. For a distribution, checks the finite bounds.
-pub(super) fn check_accepted(
-    section: &Section<'_>,
-    index: usize,
-    workflow: &Workflow,
-    registry: &Registry,
-) -> Result<(), StudyError> {
-    let parameter = &workflow.parameters[index];
+/// Returns the values that a section names, by their key: those of the domain, the largest first, and the default. Of a
+/// distribution, returns the finite bounds.
+pub(super) fn given_values(section: &Section<'_>, parameter: &Parameter) -> Vec<(&'static str, Vec<Value>)> {
     let value = |number: f64| Value::from_f64(number, parameter.value_type);
     let ends = |low: f64, high: f64| [high, low].into_iter().filter(|end| end.is_finite()).filter_map(value);
     let named: Vec<Value> = match &parameter.domain {
@@ -131,7 +125,18 @@ pub(super) fn check_accepted(
     let key = ["fixed", "values", "range"].into_iter().find(|key| section.has(key));
     let named = key.map(|key| (key, named));
     let default = section.has("default").then(|| ("default", vec![parameter.default]));
-    let given: Vec<(&str, Vec<Value>)> = named.into_iter().chain(default).collect();
+    named.into_iter().chain(default).collect()
+}
+
+/// Rejects values of the parameter's section that an operation of the workflow does not accept, whether or not the
+/// sample draws them. For a distribution, checks the finite bounds.
+pub(super) fn check_accepted(
+    section: &Section<'_>,
+    index: usize,
+    workflow: &Workflow,
+    registry: &Registry,
+) -> Result<(), StudyError> {
+    let given = given_values(section, &workflow.parameters[index]);
     for stage in &workflow.stages {
         for task in &stage.tasks {
             let Some(operation) = registry.get(&task.operation, task.version) else { continue };

@@ -3,6 +3,10 @@
 //! The file is that of a study, or one without a workflow that declares its parameters in `[parameters.NAME]`.
 //! Images and other keys of a run are ignored. The method validates its keys.
 
+mod program;
+
+pub use program::ProgramParameter;
+
 use super::header::load_workflow;
 use super::wording::{NUMBER, SECTION, SWITCH, TEXT, fail, needed_section};
 use super::{StudyError, domain, switches};
@@ -184,38 +188,61 @@ fn own_parameters(root: &Section<'_>) -> Result<(Vec<Parameter>, Option<Vec<Stri
     let (mut parameters, mut groups) = (Vec::with_capacity(names.len()), Vec::with_capacity(names.len()));
     for name in names {
         let section = needed_section(&section, &name)?;
-        let keys: Vec<&str> = domain::KEYS.into_iter().chain(["default", "type", "group"]).collect();
-        section.allow(&keys)?;
-        let value_type = match section.text("type", TEXT)? {
-            None | Some("real") => ValueType::Real,
-            Some("integer") => ValueType::Integer,
-            Some(other) => {
-                return section.not_allowed("type", &format!("\"{other}\""), "\"real\", \"integer\"");
-            }
-        };
-        if !["range", "values", "fixed", "distribution"].iter().any(|key| section.has(key)) {
-            let wanted = "one of range, values, fixed and distribution";
-            return root.missing(&format!("parameters.{name}"), wanted);
-        }
-        let unknown = Domain::Levels { values: Vec::new() };
-        let unnamed = Value::from_f64(0.0, value_type).unwrap_or(Value::Integer(0));
-        let mut parameter = Parameter { name: name.clone(), value_type, default: unnamed, domain: unknown };
-        parameter.domain = domain::read(root, &section, &parameter)?;
-        parameter.default = match section.number("default", NUMBER)? {
-            Some(number) => match parameter::value_of(value_type, number) {
-                Ok(value) => value,
-                Err(error) => return fail(&section, "default", error),
-            },
-            None => middle(&parameter.domain).unwrap_or(unnamed),
-        };
-        groups.push(section.text("group", TEXT)?.map(str::to_owned));
+        let value_type = value_type(&section)?.unwrap_or(ValueType::Real);
+        let (parameter, group) = own_parameter(root, &section, &name, value_type, None)?;
+        groups.push(group);
         parameters.push(parameter);
     }
-    let grouped = groups.iter().any(Option::is_some);
-    let labels =
-        groups.into_iter().zip(&parameters).map(|(group, p)| group.unwrap_or_else(|| p.name.clone()));
-    let labels = labels.collect();
-    Ok((parameters, grouped.then_some(labels)))
+    let groups = labels(groups, &parameters);
+    Ok((parameters, groups))
+}
+
+/// Reads the type of a parameter. `None` without the key.
+fn value_type(section: &Section<'_>) -> Result<Option<ValueType>, StudyError> {
+    match section.text("type", TEXT)? {
+        None => Ok(None),
+        Some("real") => Ok(Some(ValueType::Real)),
+        Some("integer") => Ok(Some(ValueType::Integer)),
+        Some(other) => section.not_allowed("type", &format!("\"{other}\""), "\"real\", \"integer\""),
+    }
+}
+
+/// Reads a parameter from its section, and its group. Without a default in the file, the parameter has `default`, or the
+/// middle of its domain.
+fn own_parameter(
+    root: &Section<'_>,
+    section: &Section<'_>,
+    name: &str,
+    value_type: ValueType,
+    default: Option<Value>,
+) -> Result<(Parameter, Option<String>), StudyError> {
+    let keys: Vec<&str> = domain::KEYS.into_iter().chain(["default", "type", "group"]).collect();
+    section.allow(&keys)?;
+    if !["range", "values", "fixed", "distribution"].iter().any(|key| section.has(key)) {
+        let wanted = "one of range, values, fixed and distribution";
+        return root.missing(&format!("parameters.{name}"), wanted);
+    }
+    let unknown = Domain::Levels { values: Vec::new() };
+    let unnamed = Value::from_f64(0.0, value_type).unwrap_or(Value::Integer(0));
+    let mut parameter = Parameter { name: name.to_owned(), value_type, default: unnamed, domain: unknown };
+    parameter.domain = domain::read(root, section, &parameter)?;
+    parameter.default = match section.number("default", NUMBER)? {
+        Some(number) => match parameter::value_of(value_type, number) {
+            Ok(value) => value,
+            Err(error) => return fail(section, "default", error),
+        },
+        None => default.or_else(|| middle(&parameter.domain)).unwrap_or(unnamed),
+    };
+    let group = section.text("group", TEXT)?.map(str::to_owned);
+    Ok((parameter, group))
+}
+
+/// Returns the group of each parameter. A parameter without one has a group of its own name. `None` if no parameter has a
+/// group.
+fn labels(groups: Vec<Option<String>>, parameters: &[Parameter]) -> Option<Vec<String>> {
+    let is_grouped = groups.iter().any(Option::is_some);
+    let labels = groups.into_iter().zip(parameters).map(|(group, p)| group.unwrap_or_else(|| p.name.clone()));
+    is_grouped.then(|| labels.collect())
 }
 
 /// Returns the default of a parameter without a default in the file.
