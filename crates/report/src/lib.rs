@@ -9,6 +9,7 @@ pub mod drawings;
 #[cfg(test)]
 mod fixture;
 pub mod gallery;
+pub mod model;
 mod page;
 pub mod phases;
 mod sections;
@@ -28,6 +29,7 @@ use pleach_results::analysis::{Analysis, Failures};
 use pleach_results::record::RunRecord;
 use pleach_sensitivity::indices::Indices;
 use pleach_workflow::Study;
+use sections::indices::findings::Findings;
 use sections::{
     best, compared, extremes, heading, indices, pictures, responses, reuse, sample_growth, sample_plots,
     slides, tile_pictures, time, workflow_diagram,
@@ -104,10 +106,11 @@ fn add_sections(sections: &mut Sections, report: &Report<'_>, pictures: bool) {
     };
     for (place, one) in each.iter().enumerate() {
         let entry = (place == 0).then_some("Summary");
-        sections.answer(&title("Summary", one), entry, indices::answer(one));
+        sections.answer(&title("Summary", one), entry, indices::answer(&Findings::of(one)));
     }
     for (place, one) in each.iter().enumerate() {
-        let indices = indices::section(one).map(|section| (title("Sensitivity", one), section));
+        let indices = indices::section(&Findings::of(one), sample_plots::section(one))
+            .map(|section| (title("Sensitivity", one), section));
         let own = indices.into_iter().chain([(title("Response", one), responses::section(one))]);
         if place == 0 {
             own.for_each(|(title, section)| sections.add(&title, section));
@@ -153,7 +156,7 @@ fn footer(report: &Report<'_>) -> Html {
     if !report.gallery.previews.is_empty() {
         text.push(p(html!["Images of tasks are in ", Html::element("code", &[], "previews"), "."]));
     }
-    text.push(methods(report));
+    text.push(methods(report.analysis));
     Html::element("footer", &[], text)
 }
 
@@ -182,9 +185,9 @@ fn provenance(run: &RunRecord) -> String {
 }
 
 /// Returns the citations of the methods used.
-fn methods(report: &Report<'_>) -> Html {
+fn methods(analysis: &Analysis) -> Html {
     let mut text = Html::default();
-    if report.analysis.moat().is_some() {
+    if analysis.moat().is_some() {
         text.push(p(
             "Method: M. D. Morris, Factorial sampling plans for preliminary computational experiments, \
              Technometrics 33 (1991) 161–174; μ*: F. Campolongo, J. Cariboni, A. Saltelli, An effective screening \
@@ -192,13 +195,13 @@ fn methods(report: &Report<'_>) -> Html {
              1509–1518.",
         ));
     }
-    if let Analysis::None { method: "vbd", .. } | Analysis::Indices(Indices::Vbd(_)) = report.analysis {
+    if let Analysis::None { method: "vbd", .. } | Analysis::Indices(Indices::Vbd(_)) = analysis {
         text.push(p(
             "Design: A. Saltelli, P. Annoni, I. Azzini, F. Campolongo, M. Ratto, S. Tarantola, Variance based \
              sensitivity analysis of model output, Computer Physics Communications 181 (2010) 259–270.",
         ));
     }
-    if let Analysis::Correlations(_) = report.analysis {
+    if let Analysis::Correlations(_) = analysis {
         text.push(p(
             "Method: J. C. Helton, J. D. Johnson, C. J. Sallaberry, C. B. Storlie, Survey of sampling-based methods for \
              uncertainty and sensitivity analysis, Reliability Engineering & System Safety 91 (2006) 1175–1209.",

@@ -74,7 +74,7 @@ pub fn html(run: &RunRecord, phases: &[Phase<'_>]) -> String {
         listed(&["plan.json", "run.json"]),
         ", and a folder for each phase."
     ]));
-    reports.iter().for_each(|(_, report)| foot.push(methods(report)));
+    reports.iter().for_each(|(_, report)| foot.push(methods(report.analysis)));
     body.push(Html::element("footer", &[], foot));
     page(head(&run.study), body)
 }

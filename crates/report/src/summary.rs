@@ -3,6 +3,10 @@
 //! Lines have at most 80 columns. Only paths may be longer, since users copy them. The report has the same
 //! content in more detail.
 
+mod conclusion;
+
+pub use conclusion::conclusion;
+
 use crate::phases::Phase;
 use pleach_planner::memory_size::human;
 use pleach_results::analysis::{Analysis, CorrelationTable, IndexTable, ParameterCorrelation};

@@ -87,6 +87,17 @@ impl Metric {
         Self { name: format!("{label}{name}"), meaning, aggregate: *over_tiles, is_weighted, caution }
     }
 
+    /// Describes a response of a model by its name.
+    pub(crate) fn of_model(name: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            meaning: "",
+            aggregate: Aggregate::Mean,
+            is_weighted: false,
+            caution: "",
+        }
+    }
+
     /// Returns "mean over tiles", "weighted mean over tiles" or "sum over tiles".
     pub(crate) fn aggregate_label(&self) -> &'static str {
         match self.aggregate {

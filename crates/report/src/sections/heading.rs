@@ -19,10 +19,12 @@ const MAX_CAUSES: usize = 5;
 
 /// Returns the kind of the page and the study's name.
 pub(crate) fn title(report: &Report<'_>) -> Html {
-    html![
-        Html::of_class("p", "kind", "pleach: sensitivity of results to workflow parameters"),
-        Html::element("h1", &[], &report.study.name),
-    ]
+    titled("sensitivity of results to workflow parameters", &report.study.name)
+}
+
+/// Returns the kind of a page and its name.
+pub(crate) fn titled(kind: &str, name: &str) -> Html {
+    html![Html::of_class("p", "kind", format!("pleach: {kind}")), Html::element("h1", &[], name)]
 }
 
 /// Returns the facts and the box of failures.
@@ -54,22 +56,20 @@ pub(crate) fn section(report: &Report<'_>) -> Html {
     }
     facts.add("Seed", run.seed.to_string());
     facts.add("Computed by", computed(report));
-    html![facts.0.wrapped(), failures(report)]
+    html![facts.finish(), failures(report)]
 }
 
 /// List of names and values.
 #[derive(Debug, Default)]
-struct DescriptionList(Html);
+pub(crate) struct DescriptionList(Html);
 
 impl DescriptionList {
-    fn add(&mut self, name: &str, value: impl Into<Html>) {
+    pub(crate) fn add(&mut self, name: &str, value: impl Into<Html>) {
         self.0.push(html![Html::element("dt", &[], name), Html::element("dd", &[], value)]);
     }
-}
 
-impl Html {
-    fn wrapped(self) -> Self {
-        Self::of_class("dl", "facts", self)
+    pub(crate) fn finish(self) -> Html {
+        Html::of_class("dl", "facts", self.0)
     }
 }
 

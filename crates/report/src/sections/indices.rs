@@ -2,15 +2,15 @@
 
 pub(crate) mod conclusions;
 pub(crate) mod correlations;
+pub(crate) mod findings;
 pub(crate) mod other_methods;
 pub(crate) mod variance;
 
-use crate::Report;
 use crate::charts::{mu_sigma_plot, ranking};
 use crate::page::format_number::{Rounding, capital, counted, names};
 use crate::page::html::{Html, Table, em, figure, html, p, strong};
 use crate::page::metric::Metric;
-use crate::sections::sample_plots;
+use crate::sections::indices::findings::{Findings, Scope};
 use crate::verdict::{Direction, NEGLIGIBLE, Verdict, largest, ranked};
 use pleach_results::analysis::Analysis;
 use pleach_sensitivity::indices::Indices;
@@ -18,41 +18,42 @@ use pleach_sensitivity::moat::{MoatIndices, RESAMPLES};
 use pleach_workflow::{Domain, Parameter};
 
 /// Returns the content of the box at the top: the result in words.
-pub(crate) fn answer(report: &Report<'_>) -> Html {
-    match report.analysis {
+pub(crate) fn answer(findings: &Findings<'_>) -> Html {
+    match findings.analysis {
         Analysis::None { note, .. } => p(html![
             strong("No sensitivity indices."),
             format!(" {}. The responses are written and described below.", sentence(note)),
         ]),
-        Analysis::Indices(Indices::Moat(indices)) => conclusions::paragraph(report, indices),
-        Analysis::Indices(Indices::Vbd(indices)) => variance::paragraph(report, indices),
-        Analysis::Correlations(found) => correlations::paragraph(report, found),
+        Analysis::Indices(Indices::Moat(indices)) => conclusions::paragraph(findings, indices),
+        Analysis::Indices(Indices::Vbd(indices)) => variance::paragraph(findings, indices),
+        Analysis::Correlations(found) => correlations::paragraph(&findings.metric, found),
         Analysis::Indices(_) | Analysis::Regression(_) => {
-            other_methods::paragraph(report.analysis, &Metric::of(report.study).name)
+            other_methods::paragraph(findings.analysis, &findings.metric.name)
         }
     }
 }
 
-/// Returns the section. `None` without indices.
-pub(crate) fn section(report: &Report<'_>) -> Option<Html> {
-    let mut text = of_method(report)?;
-    text.push(sample_plots::section(report).unwrap_or_default());
+/// Returns the section, with the figures of the sample at its end. `None` without indices.
+pub(crate) fn section(findings: &Findings<'_>, of_sample: Option<Html>) -> Option<Html> {
+    let mut text = of_method(findings)?;
+    text.push(of_sample.unwrap_or_default());
     Some(text)
 }
 
-fn of_method(report: &Report<'_>) -> Option<Html> {
-    let indices = match report.analysis {
+fn of_method(findings: &Findings<'_>) -> Option<Html> {
+    let metric = &findings.metric;
+    let indices = match findings.analysis {
         Analysis::Indices(Indices::Moat(indices)) => indices,
-        Analysis::Indices(Indices::Vbd(indices)) => return variance::section(report, indices),
+        Analysis::Indices(Indices::Vbd(indices)) => return variance::section(metric, indices),
         Analysis::Correlations(found) => return correlations::section(found),
         Analysis::None { .. } => return None,
-        other => return other_methods::section(other, &Metric::of(report.study).name),
+        other => return other_methods::section(other, &metric.name),
     };
     if indices.parameters.is_empty() {
         return None;
     }
-    let metric = Metric::of(report.study);
-    let mut text = figure(ranking::draw(indices, &metric.name).finish(), ranking_caption(indices, &metric));
+    let caption = ranking_caption(indices, metric, findings.scope);
+    let mut text = figure(ranking::draw(indices, &metric.name).finish(), caption);
     match mu_sigma_plot::draw(indices, &metric.name) {
         Some(plane) => {
             let caption = plane_caption(&plane);
@@ -62,19 +63,19 @@ fn of_method(report: &Report<'_>) -> Option<Html> {
             text.push(p("One trajectory measures each effect once, so intervals and σ are not available."))
         }
     }
-    text.push(table(report, indices));
+    text.push(table(findings.parameters, indices));
     Some(text)
 }
 
-fn ranking_caption(indices: &MoatIndices, metric: &Metric) -> Html {
+fn ranking_caption(indices: &MoatIndices, metric: &Metric, scope: Scope) -> Html {
     let key = |direction: Direction, words: &str| {
         let class = format!("key {}", direction.class());
         html![Html::of_class("span", &class, "■"), format!(" {} {words}", direction.glyph())]
     };
     let intervals = if indices.trajectories_used > 1 {
         format!(
-            "Line: its 95 % interval ({RESAMPLES} bootstrap samples of the trajectories), cut off at 0; it \
-             shows the precision of μ* for these tiles, not the difference to other tiles. "
+            "Line: its 95 % interval ({RESAMPLES} bootstrap samples of the trajectories), cut off at 0{}. ",
+            scope.interval()
         )
     } else {
         String::new()
@@ -119,7 +120,7 @@ fn plane_caption(plane: &mu_sigma_plot::Plane) -> Html {
     text
 }
 
-fn table(report: &Report<'_>, indices: &MoatIndices) -> Html {
+fn table(parameters: &[Parameter], indices: &MoatIndices) -> Html {
     let largest = largest(indices);
     let rounding = |of: fn(&pleach_sensitivity::moat::MoatParameter) -> f64| {
         Rounding::of(indices.parameters.iter().map(|p| of(p).abs()).fold(0.0, f64::max))
@@ -150,7 +151,7 @@ fn table(report: &Report<'_>, indices: &MoatIndices) -> Html {
     ];
     let mut table = Table::new("numbers indices", caption, header);
     for row in ranked(indices) {
-        let parameter = report.study.workflow.parameters.iter().find(|parameter| parameter.name == row.name);
+        let parameter = parameters.iter().find(|parameter| parameter.name == row.name);
         let verdict = Verdict::of(row, largest);
         table.row([
             Html::from(&row.name),

@@ -123,12 +123,31 @@ fn selected(mut tiles: Vec<Row>) -> (Vec<Row>, String) {
     (tiles, note)
 }
 
+/// Returns the section on a response of a model: one value per evaluation.
+pub(crate) fn of_model(response: &str, values: &[Option<f64>]) -> Html {
+    let rows = [Row::new(response, values.iter().copied().flatten())];
+    let drawing = draw(&rows, &format!("{response}, one dot per evaluation"));
+    let caption = html![
+        strong("Distribution of the response."),
+        " Box: the middle half of the evaluations; heavy line: median; thin line: smallest to largest.",
+    ];
+    let largest =
+        rows.iter().filter_map(Row::five_numbers).flatten().fold(0.0, |most: f64, n| most.max(n.abs()));
+    let evaluations = counted(values.len(), "evaluation", "evaluations");
+    let numbers = table("response", format!("The response, of {evaluations}"), &rows, Rounding::of(largest));
+    html![figure(drawing, caption), numbers]
+}
+
 fn numbers(rows: &[Row], evaluations: usize) -> Html {
     let largest =
         rows.iter().filter_map(Row::five_numbers).flatten().fold(0.0, |most: f64, n| most.max(n.abs()));
     let rounding = Rounding::of(largest);
-    let header = ["tile", "responses", "smallest", "quartile", "median", "quartile", "largest"];
     let caption = format!("The response per tile, of {}", counted(evaluations, "evaluation", "evaluations"));
+    table("tile", caption, rows, rounding)
+}
+
+fn table(of: &str, caption: String, rows: &[Row], rounding: Rounding) -> Html {
+    let header = [of, "responses", "smallest", "quartile", "median", "quartile", "largest"];
     let mut table = Table::new("numbers", caption, header);
     for row in rows {
         let numbers = row.five_numbers().map_or([None; 5], |numbers| numbers.map(Some));

@@ -54,9 +54,13 @@ pub(crate) fn section(report: &Report<'_>) -> Option<Html> {
         responses: &measured.values,
         independent: form.independent(),
     };
-    let metric = Metric::of(study).name;
+    Some(figures(&drawn, &Metric::of(study).name))
+}
+
+/// Returns the figures of a response. Empty without indices.
+pub(crate) fn figures(drawn: &ResponsePlots<'_>, response: &str) -> Html {
     let mut text = Html::default();
-    if let Some((drawing, index)) = plots::settling(&drawn) {
+    if let Some((drawing, index)) = plots::settling(drawn) {
         let caption = html![
             strong("Convergence."),
             format!(
@@ -67,14 +71,14 @@ pub(crate) fn section(report: &Report<'_>) -> Option<Html> {
         ];
         text.push(figure(drawing.finish(), caption));
     }
-    if let Some(drawing) = plots::scattered(&drawn, &metric) {
+    if let Some(drawing) = plots::scattered(drawn, response) {
         let caption = html![
-            strong(capital(&format!("{metric} over each parameter."))),
+            strong(capital(&format!("{response} over each parameter."))),
             " Dots: evaluations; line, with enough evaluations: their mean along the parameter.",
         ];
         text.push(figure(drawing.finish(), caption));
     }
-    Some(text)
+    text
 }
 
 /// Returns the form of the study's design and the method that analyzes it. `None` for designs without a

@@ -1,10 +1,9 @@
 //! Describes the result in words: which parameters matter, which are negligible, and which are undecided.
 
-use crate::Report;
 use crate::page::format_number::{brief, capital, counted, names, with_spread};
 use crate::page::html::{Html, em, html, li, p, strong, ul};
 use crate::page::metric::Metric;
-use crate::sections::responses;
+use crate::sections::indices::findings::{Findings, Scope};
 use crate::verdict::{Direction, NEGLIGIBLE, Verdict, largest, ranked};
 use pleach_sensitivity::moat::{MoatIndices, MoatParameter};
 
@@ -13,8 +12,8 @@ use pleach_sensitivity::moat::{MoatIndices, MoatParameter};
 const LEADING: f64 = 0.5;
 
 /// Returns the paragraph.
-pub(crate) fn paragraph(report: &Report<'_>, indices: &MoatIndices) -> Html {
-    let metric = Metric::of(report.study);
+pub(crate) fn paragraph(findings: &Findings<'_>, indices: &MoatIndices) -> Html {
+    let (metric, scope) = (&findings.metric, findings.scope);
     let ranked = ranked(indices);
     let largest = largest(indices);
     if ranked.is_empty() {
@@ -24,11 +23,7 @@ pub(crate) fn paragraph(report: &Report<'_>, indices: &MoatIndices) -> Html {
         let count = counted(ranked.len(), "parameter", "parameters");
         return p(html![
             strong(format!("{} did not change at all", capital(&metric.name))),
-            format!(
-                " in the analyzed trajectories, for all values of the {count}. Either no parameter has an \
-                 effect on these tiles and over these ranges, or all results are empty: inspect the masks \
-                 before you conclude."
-            ),
+            format!(" in the analyzed trajectories, for all values of the {count}. {}", scope.no_change()),
         ]);
     }
     let of = |verdict| ranked.iter().copied().filter(move |p| Verdict::of(p, largest) == verdict);
@@ -36,7 +31,7 @@ pub(crate) fn paragraph(report: &Report<'_>, indices: &MoatIndices) -> Html {
     let (leading, others): (Vec<_>, Vec<_>) =
         matters.iter().copied().partition(|p| p.mu_star >= LEADING * largest);
     let mut first = leaders(&leading, &metric.name, &ranked);
-    if let Some(range) = responses::range(report) {
+    if let Some(range) = &findings.range {
         first.push(html![" ", range]);
     }
     let undecided: Vec<_> = of(Verdict::Undecided).collect();
@@ -50,10 +45,10 @@ pub(crate) fn paragraph(report: &Report<'_>, indices: &MoatIndices) -> Html {
             format!("the entire interval is above {} effect ({small}).", share()),
         ),
         item("Undecided", &undecided, undecided_words(undecided.len(), &small)),
-        item("Negligible", &moved, negligible_words(&moved, &small)),
+        item("Negligible", &moved, negligible_words(&moved, &small, scope)),
         item("No effect at all", &still, format!("{} was equal before and after each step.", metric.name)),
     ];
-    html![p(first), ul(items.into_iter().collect::<Html>()), p(reservations(&matters, indices, &metric))]
+    html![p(first), ul(items.into_iter().collect::<Html>()), p(reservations(&matters, indices, metric))]
 }
 
 /// Returns a line of the list. Empty without parameters.
@@ -125,10 +120,10 @@ fn undecided_words(count: usize, small: &str) -> String {
     )
 }
 
-fn negligible_words(parameters: &[&MoatParameter], small: &str) -> String {
+fn negligible_words(parameters: &[&MoatParameter], small: &str, scope: Scope) -> String {
     let intervals = parameters.iter().all(|parameter| parameter.mu_star_conf.is_some());
     let upper = if intervals { ", also at the upper end of the interval" } else { "" };
-    format!("below {} effect ({small}){upper}, on these tiles and over these ranges.", share())
+    format!("below {} effect ({small}){upper}, {}.", share(), scope.limits())
 }
 
 /// Returns the limits of the conclusions: interactions, few trajectories, and the metric.
@@ -169,7 +164,7 @@ mod tests {
 
     fn text(parameters: &[(&str, f64, f64)]) -> String {
         let fixture = fixture::moat(parameters);
-        paragraph(&fixture.report(), fixture.analysis.moat().unwrap()).into_string()
+        paragraph(&Findings::of(&fixture.report()), fixture.analysis.moat().unwrap()).into_string()
     }
 
     #[test]

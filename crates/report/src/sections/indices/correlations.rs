@@ -1,6 +1,5 @@
 //! Section on the correlations of the response with each parameter, as a table and in words.
 
-use crate::Report;
 use crate::page::format_number::{Rounding, capital, counted, names};
 use crate::page::html::{Html, Table, em, html, p, strong};
 use crate::page::metric::Metric;
@@ -8,8 +7,7 @@ use pleach_results::analysis::CorrelationTable;
 use pleach_sensitivity::estimate::Estimate;
 
 /// Returns the result in words.
-pub(crate) fn paragraph(report: &Report<'_>, found: &CorrelationTable) -> Html {
-    let metric = Metric::of(report.study);
+pub(crate) fn paragraph(metric: &Metric, found: &CorrelationTable) -> Html {
     if found.no_variation {
         return p(html![
             strong(format!("{} did not change at all", capital(&metric.name))),

@@ -1,18 +1,18 @@
 //! Section on the indices of a variance-based decomposition, as figures, as numbers and in words.
 
-use crate::Report;
 use crate::charts::first_and_total::{self, Orders};
 use crate::charts::svg::Drawing;
 use crate::charts::{heatmap, ranking};
 use crate::page::format_number::{Rounding, capital, counted, names, percent};
 use crate::page::html::{Html, Table, figure, html, p, strong};
 use crate::page::metric::Metric;
+use crate::sections::indices::findings::Findings;
 use pleach_sensitivity::estimate::Estimate;
 use pleach_sensitivity::vbd::{VbdIndices, VbdParameter};
 
 /// Threshold of total indices. A parameter is named as influential if the interval of its total index is
 /// above, and as negligible if it is below.
-const NEGLIGIBLE: f64 = 0.05;
+pub(crate) const NEGLIGIBLE: f64 = 0.05;
 
 /// Width of figures on the page.
 const PAGE_PX: f64 = 780.0;
@@ -29,8 +29,8 @@ pub(crate) fn ranked(indices: &VbdIndices) -> Vec<&VbdParameter> {
 }
 
 /// Returns the result in words.
-pub(crate) fn paragraph(report: &Report<'_>, indices: &VbdIndices) -> Html {
-    let metric = Metric::of(report.study);
+pub(crate) fn paragraph(findings: &Findings<'_>, indices: &VbdIndices) -> Html {
+    let metric = &findings.metric;
     if indices.parameters.is_empty() {
         return p("No parameter was varied.");
     }
@@ -38,11 +38,7 @@ pub(crate) fn paragraph(report: &Report<'_>, indices: &VbdIndices) -> Html {
         let count = counted(indices.parameters.len(), "parameter", "parameters");
         return p(html![
             strong(format!("{} did not change at all", capital(&metric.name))),
-            format!(
-                ", for all values of the {count}: it has no variance. Either no parameter has an effect on \
-                 these tiles and over these ranges, or all results are empty: inspect the masks before you \
-                 conclude."
-            ),
+            format!(", for all values of the {count}: it has no variance. {}", findings.scope.no_change()),
         ]);
     }
     let ranked = ranked(indices);
@@ -79,13 +75,12 @@ pub(crate) fn paragraph(report: &Report<'_>, indices: &VbdIndices) -> Html {
 }
 
 /// Returns the figures and tables. `None` without parameters or if the response does not vary.
-pub(crate) fn section(report: &Report<'_>, indices: &VbdIndices) -> Option<Html> {
+pub(crate) fn section(metric: &Metric, indices: &VbdIndices) -> Option<Html> {
     if indices.parameters.is_empty() || indices.no_variation {
         return None;
     }
-    let metric = Metric::of(report.study);
     let orders: Vec<Orders<'_>> = indices.parameters.iter().map(Orders::of).collect();
-    let mut text = figure(first_and_total::draw(&orders, &metric.name).finish(), caption(indices, &metric));
+    let mut text = figure(first_and_total::draw(&orders, &metric.name).finish(), caption(indices, metric));
     text.push(figure(first_and_total::stack(&orders, &metric.name).finish(), stack_caption()));
     text.push(table(indices));
     if let Some(map) = heatmap::draw(indices) {
