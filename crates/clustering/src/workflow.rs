@@ -1,5 +1,7 @@
 //! Workflow of tasks: a directed acyclic graph with run times and files (paper 002, section 3).
 
+mod variance;
+
 use std::collections::HashMap;
 
 use thiserror::Error;
