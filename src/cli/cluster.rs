@@ -47,13 +47,16 @@ pub(crate) struct ClusterArgs {
     /// Multiply all run times
     #[arg(long, value_name = "FACTOR", default_value_t = 1.0, value_parser = factor, allow_negative_numbers = true)]
     pub(crate) scale_time: f64,
+    /// Exponent of run times, which keep the mean of their level: 0 for equal ones, above 1 for a larger variance
+    #[arg(long, value_name = "N", default_value_t = 1.0, value_parser = exponent, allow_negative_numbers = true)]
+    pub(crate) run_time_variance: f64,
     /// Seed of the task order of hc, and of Weibull delays
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) seed: u64,
     /// Take missing run times and sizes for 0
     #[arg(long)]
     pub(crate) assume_zero: bool,
-    /// Folder for figures (SVG): gains, imbalance of levels, timeline of the workers, graph with its jobs
+    /// Folder for figures (SVG): gains, imbalance, timeline, graph; with --study, indices (SVG and PNG)
     #[arg(long, value_name = "DIR")]
     pub(crate) plot: Option<PathBuf>,
     /// Write the jobs: FILE.json for a list of jobs, FILE.dax, .xml or .dag for a workflow; with .gz in gzip
@@ -62,6 +65,12 @@ pub(crate) struct ClusterArgs {
     /// Format of --out [default: by its ending]
     #[arg(long, value_enum, requires = "out")]
     pub(crate) format: Option<ClusteredFormatArg>,
+    /// Study of the execution: a study file (TOML) whose parameters are options of this command
+    #[arg(long, value_name = "STUDY", conflicts_with_all = ["out", "format"])]
+    pub(crate) study: Option<PathBuf>,
+    /// Folder for the results of --study [default: the name of the study file]
+    #[arg(long, value_name = "DIR", requires = "study")]
+    pub(crate) results: Option<PathBuf>,
     /// Print one JSON document on stdout, and nothing else
     #[arg(long)]
     pub(crate) json: bool,
@@ -233,9 +242,11 @@ impl From<FormatArg> for Format {
 }
 
 /// Maximum of times and factors: beyond it, sums of an execution lose seconds.
-const MAX_NUMBER: f64 = 1e9;
+pub(crate) const MAX_NUMBER: f64 = 1e9;
 /// Shapes of Weibull distributions whose mean is a finite multiple of their scale and whose draws are numbers.
-const SHAPES: std::ops::RangeInclusive<f64> = 0.1..=100.0;
+pub(crate) const SHAPES: std::ops::RangeInclusive<f64> = 0.1..=100.0;
+/// Maximum exponent of run times: beyond it, one task of a level has nearly all of its run time.
+pub(crate) const MAX_EXPONENT: f64 = 10.0;
 
 fn seconds(text: &str) -> Result<f64, &'static str> {
     number(text).ok_or("a number of seconds from 0 to 1000000000 is allowed")
@@ -248,6 +259,10 @@ fn limit(text: &str) -> Result<f64, &'static str> {
 
 fn factor(text: &str) -> Result<f64, &'static str> {
     number(text).ok_or("a factor from 0 to 1000000000 is allowed")
+}
+
+fn exponent(text: &str) -> Result<f64, &'static str> {
+    number(text).filter(|exponent| *exponent <= MAX_EXPONENT).ok_or("a number from 0 to 10 is allowed")
 }
 
 fn shape(text: &str) -> Result<f64, &'static str> {

@@ -80,6 +80,9 @@ pub(crate) struct AnalyzeArgs {
     /// Draw the indices as SVG and PNG into this folder
     #[arg(long, value_name = "DIR")]
     pub(crate) plot: Option<PathBuf>,
+    /// Write a page (HTML) with the result in words, the indices and their figures
+    #[arg(long, value_name = "FILE")]
+    pub(crate) report: Option<PathBuf>,
     /// Print one JSON document on stdout, and nothing else
     #[arg(long)]
     pub(crate) json: bool,

@@ -1,28 +1,26 @@
 //! `pleach cluster`: joins tasks of workflows to jobs by several methods, simulates their execution, and prints tables or a
-//! document. [`plots`] draws figures and [`output`] writes the jobs. Workflows are only read: no task is executed.
+//! document. [`plots`] draws figures and [`output`] writes the jobs. [`study`] varies parameters of the execution. Workflows are
+//! only read: no task is executed.
 
 mod candidates;
 mod document;
 mod evaluation;
 mod output;
+mod parameters;
 mod plots;
+mod study;
 mod table;
 
 use crate::cli::{ClusterArgs, ClusterCommand, MethodArg, VerticalArg};
 use crate::exit::{CommandError, CommandResult};
 use crate::terminal::{print_json, print_line, print_notice};
-use candidates::{MethodName, Settings};
+use candidates::MethodName;
 use document::Clusterings;
 use evaluation::{Evaluation, evaluate};
+use parameters::Point;
 use pleach_clustering::read::stem;
-use pleach_clustering::simulate::{Delay, Overheads, Platform};
-use pleach_clustering::{Options, ReadOptions, Size, Vertical, Workflow, read};
-use pleach_planner::memory_size::MemorySize;
-use std::num::NonZeroUsize;
+use pleach_clustering::{ReadOptions, Vertical, Workflow, read};
 use std::path::Path;
-
-/// Maximum number of jobs of a level: the number of workers in the experiments of the paper.
-const MAX_JOBS: usize = 20;
 
 /// Runs the command.
 pub(super) fn execute(args: &ClusterArgs) -> CommandResult {
@@ -31,11 +29,15 @@ pub(super) fn execute(args: &ClusterArgs) -> CommandResult {
     }
     let vertical = args.vertical.map(Vertical::from);
     let method = method(args)?;
-    let settings = settings(args)?;
+    if let Some(file) = &args.study {
+        return study::execute(file, args, method, vertical);
+    }
+    let settings = parameters::settings(args, &Point::default())?;
     output::check(args, method)?;
     let mut evaluations: Vec<Evaluation> = Vec::new();
     for file in &args.files {
-        let workflow = load(file, args)?;
+        let workflow = parameters::scaled(load(file, args)?, args, &Point::default())
+            .map_err(|error| CommandError::Input(format!("{}: {error}", file.display())))?;
         let evaluated = evaluate(file.clone(), workflow, method, vertical, args.reading.into(), &settings);
         evaluations.push(evaluated.map_err(CommandError::defect)?);
     }
@@ -52,13 +54,11 @@ pub(super) fn execute(args: &ClusterArgs) -> CommandResult {
     Ok(())
 }
 
-/// Reads a workflow and scales it. Its name is that of the file: Pegasus calls most workflows `test`.
+/// Reads a workflow. Its name is that of the file: Pegasus calls most workflows `test`.
 fn load(file: &Path, args: &ClusterArgs) -> CommandResult<Workflow> {
     let options = ReadOptions { assume_zero: args.assume_zero, ..ReadOptions::default() };
     let workflow = read(file, options).map_err(CommandError::input)?;
-    let workflow = workflow.with_name(stem(&file.to_string_lossy()));
-    let scaled = workflow.with_scaled_files(args.scale_data).with_scaled_seconds(args.scale_time);
-    scaled.map_err(|error| CommandError::Input(format!("{}: --scale-time: {error}", file.display())))
+    Ok(workflow.with_name(stem(&file.to_string_lossy())))
 }
 
 /// Returns the method, after checks of the options that depend on it.
@@ -87,26 +87,4 @@ fn method(args: &ClusterArgs) -> CommandResult<MethodArg> {
         ),
         _ => Ok(method),
     }
-}
-
-fn settings(args: &ClusterArgs) -> CommandResult<Settings> {
-    let size = match args.size {
-        Some(tasks) => Size::Tasks(tasks.get()),
-        None => Size::Jobs(args.jobs.map_or(MAX_JOBS, NonZeroUsize::get)),
-    };
-    let options = Options { size, candidates: args.candidates.into(), seed: args.seed, ..Options::default() };
-    let (platform, max_bytes) = (platform(args)?, args.max_bytes.map(MemorySize::bytes));
-    Ok(Settings { platform, options, max_seconds: args.max_seconds, max_bytes })
-}
-
-fn platform(args: &ClusterArgs) -> CommandResult<Platform> {
-    let given = &args.platform;
-    let fixed = Overheads {
-        engine: Delay::Fixed(given.engine),
-        queue: Delay::Fixed(given.queue),
-        clustering: Delay::Fixed(given.clustering),
-        post: Delay::Fixed(given.post),
-    };
-    let overheads = given.weibull.map_or(fixed, |shape| fixed.weibull(shape));
-    Platform::new(given.workers, given.bandwidth.bytes() as f64, overheads).map_err(CommandError::input)
 }

@@ -14,7 +14,7 @@ use std::num::NonZeroUsize;
 use std::path::Path;
 
 /// A diamond with two chains: `start` → (`a1` → `a2`, `b1` → `b2`) → `end`. Each task writes a file of 15 MB.
-fn diamond(folder: &Path) {
+pub(crate) fn diamond(folder: &Path) {
     let tasks = [
         ("start", 10.0, &["input"][..]),
         ("a1", 20.0, &["start"]),

@@ -2,6 +2,7 @@
 
 mod certs;
 mod clients;
+mod cluster_study;
 mod clustering;
 #[path = "../support/data.rs"]
 mod data;

@@ -1,7 +1,7 @@
 //! `pleach classify`: classifies slides or patients by the responses of a study, and analyzes which parameters change their
 //! labels.
 
-use super::{json_bytes, table, write_files};
+use super::analyzed::{json_bytes, table, write_files};
 use crate::cli::ClassifyArgs;
 use crate::exit::{CommandError, CommandResult};
 use crate::terminal::{print_json, print_line};
@@ -111,7 +111,7 @@ fn write(out: &Path, found: &Found, document: &Value) -> CommandResult {
         ("indices.csv", table(&found.analyses)?),
         ("classification.json", json_bytes(document)?),
     ];
-    write_files(out, &files)
+    write_files("--out", out, &files)
 }
 
 fn csv(header: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> CommandResult<Vec<u8>> {

@@ -139,8 +139,16 @@ pub(super) struct Settings {
 }
 
 impl Settings {
+    /// Returns whether the limits of a method are given.
+    pub(super) fn has_limits(&self, method: MethodName) -> bool {
+        match method {
+            MethodName::Afjs => self.max_seconds.is_some() && self.max_bytes.is_some(),
+            _ => self.max_seconds.is_some(),
+        }
+    }
+
     /// Simulates the execution of a clustering.
-    fn execute(&self, workflow: &Workflow, clustering: &Clustering) -> Execution {
+    pub(super) fn execute(&self, workflow: &Workflow, clustering: &Clustering) -> Execution {
         simulate(workflow, clustering, &self.platform, self.options.seed)
     }
 }
@@ -171,6 +179,17 @@ impl Simulated {
 
 /// Clusters a workflow by a candidate, and simulates the execution.
 pub(super) fn run(workflow: &Workflow, candidate: Candidate, settings: &Settings) -> Simulated {
+    let (limits, clustering) = jobs(workflow, candidate, settings);
+    let execution = settings.execute(workflow, &clustering);
+    Simulated { candidate, limits, clustering, execution }
+}
+
+/// Clusters a workflow by a candidate, with the limits of DFJS and AFJS.
+pub(super) fn jobs(
+    workflow: &Workflow,
+    candidate: Candidate,
+    settings: &Settings,
+) -> (Option<Limits>, Clustering) {
     let clustered = |method: Method| {
         cluster(workflow, &Options { method, vertical: candidate.vertical, ..settings.options })
     };
@@ -185,8 +204,7 @@ pub(super) fn run(workflow: &Workflow, candidate: Candidate, settings: &Settings
         (MethodName::Hdb, None) => Method::Hdb,
         (MethodName::None | MethodName::Dfjs | MethodName::Afjs, None) => Method::None,
     });
-    let execution = settings.execute(workflow, &clustering);
-    Simulated { candidate, limits, clustering, execution }
+    (limits, clustering)
 }
 
 /// Simulates candidates in parallel. Results are in their order.

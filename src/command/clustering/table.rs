@@ -35,7 +35,7 @@ pub(super) fn show(evaluations: &[Evaluation], settings: &Settings, method: Meth
 }
 
 /// Returns the line on workers, bandwidth and delays.
-fn platform(settings: &Settings) -> String {
+pub(super) fn platform(settings: &Settings) -> String {
     let platform = settings.platform;
     let overheads = platform.overheads();
     let delays = [
@@ -75,7 +75,7 @@ fn name(evaluation: &Evaluation) -> String {
 }
 
 /// Returns a count with its noun.
-fn counted(count: usize, one: &str, many: &str) -> String {
+pub(super) fn counted(count: usize, one: &str, many: &str) -> String {
     format!("{count} {}", if count == 1 { one } else { many })
 }
 
