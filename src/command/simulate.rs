@@ -51,7 +51,7 @@ pub(super) fn execute(args: &SimulateArgs, registry: &Registry) -> Ended {
     let slots = slots.unwrap_or(NonZeroU32::MIN);
     let planned = SimulatedStudy::of(&file.study, slots, file.burst.seed, registry)?;
     file.burst.bucket_overhead_seconds = planned.bucket_overhead_seconds;
-    file.burst.planned_buckets = planned.max_buckets;
+    file.burst.planned_buckets = planned.max_buckets.filter(|_| planned.bucket_overhead_seconds > 0.0);
     let record = args.out.is_some();
     let simulate = |policy: &Policy, record: bool| {
         run(&file.burst, policy, planned.workload.clone(), record).map_err(|stop| {

@@ -221,6 +221,28 @@ fn measured_costs_of_a_run_replace_declared_costs() {
     assert!(answer.stderr.contains(expected), "{answer:?}");
 }
 
+/// Each run passes a bucket of each of its three stages.
+#[test]
+fn overhead_of_a_bucket_is_simulated() {
+    let copied = Copied::new();
+    let write = |overhead: &str| {
+        let (tree, own) = ("reuse = \"tree\"", format!("reuse = \"tree\"\noverhead = {overhead}"));
+        copied.edit("burst.toml", &[(tree, &own)]);
+    };
+    let makespan = |overhead: &str| {
+        write(overhead);
+        number(policy(&copied.simulate("burst.toml", &[]), "base-alone"), "makespan_seconds")
+    };
+    let (free, queued) = (makespan("0"), makespan("600"));
+    assert!(free > 0.0 && queued >= 3.0 * 600.0, "{free} {queued}");
+    // A bucket for each slot and stage, and one more where tiles do not fill the slots.
+    assert!(queued - free < 8.0 * 600.0, "{free} {queued}");
+    write("-1");
+    let refused = pleach(copied.folder(), &["simulate", "burst.toml"]);
+    assert_eq!(refused.code, 2, "{refused:?}");
+    assert!(refused.stderr.contains("overhead: -1 is not allowed; 0 to 1000000 is allowed"), "{refused:?}");
+}
+
 /// Records of a run by value are refused for another sample, and beside measurements of another scope.
 fn refuse_other_values(copied: &Copied) {
     let study = fs::read_to_string(copied.folder().join("study.toml")).expect("a study");

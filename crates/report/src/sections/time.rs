@@ -6,6 +6,9 @@ use crate::page::format_number::{Rounding, count, counted, duration, percent};
 use crate::page::html::{Html, Table, html, p};
 use pleach_workflow::{Workflow, plain_name};
 
+/// Shortest overhead of a bucket that the section names, 0.1 s: shorter ones do not change plans.
+const LEAST_OVERHEAD_SECONDS: f64 = 0.1;
+
 /// Returns the section.
 pub(crate) fn section(report: &Report<'_>) -> Html {
     let run = report.run;
@@ -38,7 +41,15 @@ pub(crate) fn section(report: &Report<'_>) -> Html {
         counted(run.workers as usize, "worker", "workers"),
         duration(run.wall_seconds),
     );
-    html![p(text), table.finish()]
+    html![p(text + &overhead(run.bucket_overhead_seconds)), table.finish()]
+}
+
+/// Returns a sentence on the measured overhead of a bucket. Empty if it is unknown or too short to matter.
+fn overhead(seconds: Option<f64>) -> String {
+    let shown = seconds.filter(|seconds| *seconds >= LEAST_OVERHEAD_SECONDS);
+    shown.map_or_else(String::new, |seconds| {
+        format!(" Before its first task, a bucket took {} on its slot.", duration(seconds))
+    })
 }
 
 /// Returns the names and descriptions of the tasks that run an operation.
@@ -56,4 +67,15 @@ fn bar(share: f64) -> Html {
     let mut drawing = Drawing::new(WIDTH_PX, 12.0, "");
     drawing.rect("left", [0.0, 0.5, share * WIDTH_PX, 11.0]);
     drawing.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn overheads_that_change_plans_are_named() {
+        assert_eq!(overhead(Some(12.0)), " Before its first task, a bucket took 12.0 s on its slot.");
+        assert_eq!((overhead(Some(0.05)), overhead(None)), (String::new(), String::new()));
+    }
 }

@@ -76,7 +76,11 @@ impl ReadyStudy {
     pub(crate) fn summary(&self) -> String {
         let plan = &self.planned.record;
         let seconds = plan.planning_seconds.unwrap_or_default();
-        format!("{} buckets for {} slots, planned in {seconds:.1} s", plan.summary.buckets, plan.workers)
+        let overhead = plan.summary.bucket_overhead_seconds;
+        let overhead =
+            if overhead > 0.0 { format!(" with an overhead of {overhead:.1} s each") } else { String::new() };
+        let (buckets, slots) = (plan.summary.buckets, plan.workers);
+        format!("{buckets} buckets{overhead} for {slots} slots, planned in {seconds:.1} s")
     }
 
     /// Returns the minimum memory of the study, or of its first phase.
