@@ -58,7 +58,7 @@ pub(crate) fn execute(command: Command, registry: &Registry) -> CommandResult {
         Command::Doctor(args) => cluster::doctor::execute(&args),
         Command::Simulate(args) => simulate::execute(&args, registry),
         Command::Replay(args) => simulate::replay::execute(&args),
-        Command::Cluster(args) => clustering::execute(&args),
+        Command::Cluster(args) => clustering::execute(&args, registry),
         Command::Storage(command) => cluster::storage::execute(&command),
         Command::Cache(command) => cluster::cache::execute(&command),
         Command::Tissue(args) => tissue::execute(&args),

@@ -1,11 +1,15 @@
 //! Grammar of `pleach cluster`: task clustering of scientific workflows.
 
+mod execution;
+
 use super::at_least_one;
 use clap::{Args, Subcommand, ValueEnum};
 use pleach_clustering::{Candidates, Family, Format, Reading, Vertical};
 use pleach_planner::memory_size::MemorySize;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
+
+pub(crate) use execution::ExecutionArgs;
 
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
@@ -41,6 +45,8 @@ pub(crate) struct ClusterArgs {
     pub(crate) reading: ReadingArg,
     #[command(flatten)]
     pub(crate) platform: PlatformArgs,
+    #[command(flatten)]
+    pub(crate) execution: ExecutionArgs,
     /// Multiply the sizes of all files
     #[arg(long, value_name = "FACTOR", default_value_t = 1.0, value_parser = factor, allow_negative_numbers = true)]
     pub(crate) scale_data: f64,

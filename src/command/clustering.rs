@@ -1,10 +1,12 @@
 //! `pleach cluster`: joins tasks of workflows to jobs by several methods, simulates their execution, and prints tables or a
 //! document. [`plots`] draws figures and [`output`] writes the jobs. [`study`] varies parameters of the execution. Workflows are
-//! only read: no task is executed.
+//! only read: no task is executed, but [`execution`] executes stand-ins, which take the time of tasks.
 
 mod candidates;
 mod document;
 mod evaluation;
+mod executed;
+mod execution;
 mod output;
 mod parameters;
 mod plots;
@@ -20,10 +22,11 @@ use evaluation::{Evaluation, evaluate};
 use parameters::Point;
 use pleach_clustering::read::stem;
 use pleach_clustering::{ReadOptions, Vertical, Workflow, read};
+use pleach_workflow::Registry;
 use std::path::Path;
 
 /// Runs the command.
-pub(super) fn execute(args: &ClusterArgs) -> CommandResult {
+pub(super) fn execute(args: &ClusterArgs, registry: &Registry) -> CommandResult {
     if let Some(ClusterCommand::Generate(args)) = &args.command {
         return output::generate(args);
     }
@@ -34,12 +37,16 @@ pub(super) fn execute(args: &ClusterArgs) -> CommandResult {
     }
     let settings = parameters::settings(args, &Point::default())?;
     output::check(args, method)?;
+    execution::check(args)?;
     let mut evaluations: Vec<Evaluation> = Vec::new();
     for file in &args.files {
         let workflow = parameters::scaled(load(file, args)?, args, &Point::default())
             .map_err(|error| CommandError::Input(format!("{}: {error}", file.display())))?;
         let evaluated = evaluate(file.clone(), workflow, method, vertical, args.reading.into(), &settings);
         evaluations.push(evaluated.map_err(CommandError::defect)?);
+    }
+    if args.execution.execute {
+        execution::execute(&args.execution, &mut evaluations, &settings, registry)?;
     }
     if let Some(folder) = &args.plot {
         plots::draw(folder, &evaluations, &settings)?.iter().for_each(|notice| print_notice(notice));

@@ -19,6 +19,7 @@ mod disk;
 mod download;
 mod duplicates;
 mod durable;
+mod execute;
 mod external;
 mod forget;
 mod gate;

@@ -14,7 +14,7 @@ pub use error::{InvalidSubmission, SubmissionError, UndescribedError};
 
 use crate::digest::InputDigest;
 use pleach_dispatch::message::{self, FileContent};
-use pleach_dispatch::plan::ReuseScope;
+use pleach_dispatch::plan::{GrantOrder, ReuseScope};
 use pleach_external::{CodeFiles, OperationDescription, descriptions};
 use pleach_planner::{PlanTile, StrategyName, identity};
 use pleach_slides::files_of;
@@ -107,6 +107,9 @@ pub struct PlanChoice {
     /// Fixed overhead of a bucket in seconds. `None`: the manager measures it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub overhead_seconds: Option<f64>,
+    /// Order of grants.
+    #[serde(default)]
+    pub order: GrantOrder,
 }
 
 /// Input file of a study.

@@ -33,6 +33,21 @@ pub struct ExecutionPlan {
     pub ranks: Vec<f32>,
     /// Stages and outputs whose regions workers retain for queries after their last reader.
     pub retained: Vec<(u32, u32)>,
+    /// Order of grants.
+    pub order: GrantOrder,
+}
+
+/// Order of the grants of a plan.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum GrantOrder {
+    /// Buckets of later stages first, since they release the outputs of earlier ones. Workers get buckets in advance.
+    #[default]
+    LaterStages,
+    /// Buckets in the order in which they became ready, each to the idle worker with the fewest bytes to transfer, as queues
+    /// of workflow systems do. A worker has at most one bucket for each slot, so that no task of another bucket runs between
+    /// those of a bucket.
+    Release,
 }
 
 /// Condition under which two task instances of a bucket are executed once.

@@ -41,7 +41,7 @@ pub(crate) use throughput::TaskTimings;
 
 use crate::message::TaskFailure;
 use crate::plan::ExecutionPlan;
-use crate::{InstanceId, LeaseId, WorkerId};
+use crate::{BucketId, InstanceId, LeaseId, WorkerId};
 use pleach_regions::RegionKey;
 use state::{Failures, Instances, Leases, Positions, ReadyQueue, Regions, SlotClocks, Throughput};
 use std::collections::{BTreeMap, HashSet, VecDeque};
@@ -83,6 +83,8 @@ pub struct Study {
     instances: Instances,
     positions: Positions,
     ready: ReadyQueue,
+    /// Ready buckets from the one that has been ready for longest. Empty in other orders than that of release.
+    released: VecDeque<BucketId>,
     leases: Leases,
     regions: Regions,
     failures: Failures,

@@ -12,6 +12,7 @@ use pleach_api::schema::StudyState;
 use pleach_api::submission::{PlanChoice, Submission, SubmissionOptions};
 use pleach_client::submit::submit;
 use pleach_client::{Client, InterruptibleWait, TransferProgress, download, follow, plain};
+use pleach_dispatch::plan::GrantOrder;
 use pleach_report::gallery::previews::Previews;
 use pleach_study::{PreparedStudy, annotations};
 use pleach_workflow::{Method, Registry};
@@ -57,6 +58,7 @@ fn read(args: &SubmitArgs, registry: &Registry) -> CommandResult<Submission> {
         max_bucket_size: args.plan.buckets.max_bucket_size,
         max_buckets: args.plan.buckets.max_buckets,
         overhead_seconds: args.plan.buckets.overhead.fixed_seconds(),
+        order: GrantOrder::default(),
     };
     let deadline = args.deadline.map(deadline).transpose()?;
     let budget = args.budget.map(|budget| budget.0);

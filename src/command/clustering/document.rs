@@ -2,6 +2,7 @@
 
 use super::candidates::{Limits, Settings, Simulated, vertical_name};
 use super::evaluation::Evaluation;
+use super::executed::ExecutionRecord;
 use crate::cli::ReadingArg;
 use pleach_clustering::simulate::Delay;
 use pleach_clustering::{Candidates, Imbalance, LevelMetrics, Size};
@@ -46,7 +47,7 @@ struct WorkflowRecord<'a> {
     dependencies: usize,
     seconds: f64,
     makespan_unclustered_seconds: f64,
-    clusterings: Vec<ClusteringRecord>,
+    clusterings: Vec<ClusteringRecord<'a>>,
     /// Position in `clusterings` of the clustering of `levels_after`.
     shown: usize,
     /// Levels of the tasks.
@@ -59,7 +60,7 @@ struct WorkflowRecord<'a> {
 }
 
 #[derive(Debug, Serialize)]
-struct ClusteringRecord {
+struct ClusteringRecord<'a> {
     method: &'static str,
     vertical: &'static str,
     jobs: usize,
@@ -75,6 +76,20 @@ struct ClusteringRecord {
     /// Limits of DFJS and AFJS.
     #[serde(skip_serializing_if = "Option::is_none")]
     limits: Option<LimitsRecord>,
+    /// Execution by stand-ins, with `--execute`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    executed: Option<ExecutedRecord<'a>>,
+}
+
+#[derive(Debug, Serialize)]
+struct ExecutedRecord<'a> {
+    /// Mean over the replicates.
+    makespan_seconds: f64,
+    /// 1 − makespan / makespan without clustering, both executed.
+    gain: f64,
+    /// This gain minus the simulated one.
+    gain_difference: f64,
+    replicates: &'a [ExecutionRecord],
 }
 
 #[derive(Debug, Serialize)]
@@ -169,7 +184,7 @@ fn delay(delay: Delay) -> DelayRecord {
 
 fn workflow(evaluation: &Evaluation) -> WorkflowRecord<'_> {
     let workflow = &evaluation.workflow;
-    let record = |simulated: &Simulated| clustering(evaluation, simulated);
+    let record = |(position, simulated)| clustering(evaluation, position, simulated);
     let rule = evaluation.rule.as_ref().map(|rule| RuleRecord {
         clustering: rule.position,
         reason: &rule.reason,
@@ -182,7 +197,7 @@ fn workflow(evaluation: &Evaluation) -> WorkflowRecord<'_> {
         dependencies: workflow.edges().count(),
         seconds: workflow.total_seconds(),
         makespan_unclustered_seconds: evaluation.baseline().execution.makespan,
-        clusterings: evaluation.simulated.iter().map(record).collect(),
+        clusterings: evaluation.simulated.iter().enumerate().map(record).collect(),
         shown: evaluation.shown,
         levels_before: evaluation.imbalance.before.iter().map(level).collect(),
         levels_after: evaluation.imbalance.after.iter().map(level).collect(),
@@ -190,8 +205,21 @@ fn workflow(evaluation: &Evaluation) -> WorkflowRecord<'_> {
     }
 }
 
-fn clustering(evaluation: &Evaluation, simulated: &Simulated) -> ClusteringRecord {
+fn clustering<'a>(
+    evaluation: &'a Evaluation,
+    position: usize,
+    simulated: &'a Simulated,
+) -> ClusteringRecord<'a> {
     let (execution, gain) = (&simulated.execution, simulated.gain(evaluation.baseline()));
+    let executed = evaluation.executed.get(position).map(|executed| {
+        let executed_gain = executed.gain(&evaluation.executed[0]);
+        ExecutedRecord {
+            makespan_seconds: executed.mean(),
+            gain: executed_gain,
+            gain_difference: executed_gain - gain.gain(),
+            replicates: &executed.records,
+        }
+    });
     let phases = execution.phases;
     ClusteringRecord {
         method: simulated.candidate.method.name(),
@@ -211,6 +239,7 @@ fn clustering(evaluation: &Evaluation, simulated: &Simulated) -> ClusteringRecor
             run_seconds: phases.run,
         },
         limits: simulated.limits.map(limits),
+        executed,
     }
 }
 

@@ -3,6 +3,7 @@
 use super::candidates::{
     Candidate, MethodName, Settings, Simulated, compared, remove_equal_modes, run, run_all,
 };
+use super::executed::Executed;
 use crate::cli::MethodArg;
 use pleach_clustering::chains::chains;
 use pleach_clustering::choose::{Advice, HorizontalMethod, LevelSummary, advise};
@@ -25,6 +26,8 @@ pub(super) struct Evaluation {
     pub(super) imbalance: ImbalanceChange,
     /// The choice by rule, with `--method best`.
     pub(super) rule: Option<Rule>,
+    /// Executions of the clusterings, in their order. Empty without `--execute`.
+    pub(super) executed: Vec<Executed>,
 }
 
 /// The choice by rule.
@@ -95,7 +98,7 @@ pub(super) fn evaluate(
         None => least(&simulated),
     };
     let imbalance = imbalance_after(&workflow, &simulated[shown].clustering, reading)?;
-    Ok(Evaluation { file, workflow, simulated, shown, imbalance, rule })
+    Ok(Evaluation { file, workflow, simulated, shown, imbalance, rule, executed: Vec::new() })
 }
 
 /// Returns the position of the clustering with the least makespan, the first one of equals.

@@ -1,5 +1,7 @@
 //! Tables of `pleach cluster`: imbalance of levels, makespan and gain of each clustering, gains of several workflows.
 
+mod execution;
+
 use super::candidates::{Candidate, Limits, Settings, Simulated, vertical_name};
 use super::evaluation::{Evaluation, Rule};
 use crate::cli::MethodArg;
@@ -22,6 +24,7 @@ pub(super) fn show(evaluations: &[Evaluation], settings: &Settings, method: Meth
         lines.push(String::new());
         lines.extend(clusterings(evaluation));
         lines.extend(evaluation.simulated.iter().filter_map(limits));
+        lines.extend(execution::lines(evaluation));
         if method == MethodArg::Best {
             lines.push(String::new());
             lines.extend(choice(evaluation));

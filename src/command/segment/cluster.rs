@@ -12,7 +12,7 @@ use pleach_api::schema::{StudyState, StudyStatus};
 use pleach_api::submission::{PlanChoice, Submission, SubmissionOptions};
 use pleach_client::submit::submit;
 use pleach_client::{Client, ClientError, InterruptibleWait, follow, plain};
-use pleach_dispatch::plan::ReuseScope;
+use pleach_dispatch::plan::{GrantOrder, ReuseScope};
 use pleach_export::{ExportOutcome, FailedImage, RecordedSubmission, StudyImage};
 use pleach_planner::StrategyName;
 use pleach_results::{cache_walk, tables};
@@ -124,8 +124,15 @@ impl<'a> ClusterSegmentation<'a> {
         // Only the value scope computes the keys of the cache.
         let reuse = ReuseScope::Value;
         let strategy = StrategyName::default_of(reuse);
-        let plan =
-            PlanChoice { strategy, reuse, max_bucket_size: None, max_buckets: None, overhead_seconds: None };
+        let order = GrantOrder::default();
+        let plan = PlanChoice {
+            strategy,
+            reuse,
+            max_bucket_size: None,
+            max_buckets: None,
+            overhead_seconds: None,
+            order,
+        };
         let options = SubmissionOptions { plan, deadline: None, budget: None, preview: Vec::new(), code };
         let submission = Submission::new(prepared, true, options)?;
         // Slides are read once.

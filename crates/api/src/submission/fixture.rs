@@ -54,6 +54,7 @@ pub fn submission(name: &str, inputs: Vec<InputFile>) -> Submission {
             max_bucket_size: None,
             max_buckets: None,
             overhead_seconds: None,
+            order: Default::default(),
         },
         deadline: None,
         budget: None,

@@ -4,6 +4,7 @@
 //! studies share the slots evenly. Within a study, the first bucket in order comes first.
 
 use super::{Effect, Manager, WorkerEntry};
+use crate::plan::GrantOrder;
 use crate::study::{Eligibility, Study};
 use crate::{BucketId, LeaseId, PlanId, WorkerId};
 
@@ -63,7 +64,11 @@ impl Manager {
         let Some(found) = found else { return false };
         // Workers with a bucket for each slot may request more than they have slots.
         let is_idle = |worker: WorkerId| self.queue.has(worker) && self.has_idle_slot(worker);
-        let (worker, (study, bucket)) = self.nearer(found, |holder| is_idle(holder).then_some(None));
+        let (worker, (study, bucket)) = if self.is_in_order_of_release(found.1.0) {
+            self.nearest(found)
+        } else {
+            self.nearer(found, |holder| is_idle(holder).then_some(None))
+        };
         if !self.answer_request(worker) {
             return true;
         }
@@ -129,6 +134,21 @@ impl Manager {
         holders.into_iter().filter(|holder| *holder != worker).find_map(nearer).unwrap_or(found)
     }
 
+    fn is_in_order_of_release(&self, id: PlanId) -> bool {
+        self.studies.get(&id).is_some_and(|study| study.plan().order == GrantOrder::Release)
+    }
+
+    /// Returns the waiting worker with the fewest bytes to transfer for a bucket that all of them would get, the one of the
+    /// earliest request among equals.
+    fn nearest(&self, found: (WorkerId, (PlanId, BucketId))) -> (WorkerId, (PlanId, BucketId)) {
+        let (worker, next @ (id, bucket)) = found;
+        let Some(study) = self.studies.get(&id).filter(|_| self.by_data) else { return found };
+        let waiting = self.queue.any().filter(|other| self.choose(*other, None) == Some(next));
+        let nearest =
+            waiting.take(MAX_PATIENT_WORKERS).min_by_key(|other| study.remote_bytes(bucket, *other));
+        (nearest.unwrap_or(worker), next)
+    }
+
     /// Picks a worker's next bucket. `None` while the worker runs an isolated instance, or is reserved and not empty.
     fn choose(&self, worker: WorkerId, after: Option<usize>) -> Option<(PlanId, BucketId)> {
         self.choose_from(worker, after, self.may_steal(worker, after))
@@ -145,13 +165,17 @@ impl Manager {
         if self.studies.values().any(|study| study.runs_isolated(worker)) {
             return None;
         }
-        let is_alone = self.leases_of(worker) == 0;
+        let leases = self.leases_of(worker);
+        let (is_alone, is_full) = (leases == 0, leases >= member.facts().slots as usize);
         if !is_alone && self.reserved.contains(&worker) {
             return None;
         }
         let mut best: Option<(usize, PlanId, BucketId)> = None;
         for (&id, study) in &self.studies {
             if best.is_some_and(|(leases, _, _)| leases <= study.leases()) || !self.has_room(worker, id) {
+                continue;
+            }
+            if is_full && study.plan().order == GrantOrder::Release {
                 continue;
             }
             let Some(runs) = self.runs(worker, member, id) else { continue };

@@ -3,6 +3,7 @@
 use super::Study;
 use super::state::{InstanceState, Lease};
 use crate::message::{BucketWork, InstanceWork};
+use crate::plan::GrantOrder;
 use crate::{BucketId, InstanceId, LeaseId, WorkerId};
 use pleach_regions::RegionKey;
 use std::collections::BTreeSet;
@@ -42,6 +43,9 @@ impl Study {
         }
         let isolated = suits.is_alone.then(|| self.ready.first_isolated(suits.after, suits.runs)).flatten();
         isolated.or_else(|| {
+            if self.plan.order == GrantOrder::Release {
+                return self.first_released(suits);
+            }
             let first = self.ready.first(suits.after, suits.runs)?;
             let local = self.most_suitable(first, suits);
             let begun = self.ready.longest_begun(suits.after, suits.runs);
@@ -53,6 +57,17 @@ impl Study {
             let local = local?;
             Some(self.longest_path(suits).filter(|longest| self.is_longer(*longest, local)).unwrap_or(local))
         })
+    }
+
+    /// Returns the bucket that has been ready for longest. Children of one instance are ready in the plan's order.
+    fn first_released(&self, suits: Eligibility<'_>) -> Option<BucketId> {
+        let is_eligible = |bucket: &&BucketId| {
+            let stage = self.stage_of_bucket(**bucket);
+            suits.after.is_none_or(|after| stage > after)
+                && suits.runs.get(stage).copied().unwrap_or(true)
+                && !self.ready.contains_isolated(**bucket)
+        };
+        self.released.iter().find(is_eligible).copied()
     }
 
     /// Returns the ready bucket with the longest predicted path to the end of the study, if workers outnumber buckets: each
@@ -187,11 +202,17 @@ impl Study {
         let begun = first.and_then(|first| self.begun.get(first)).copied();
         if self.ready.queue(bucket, stage, span, is_isolated, begun) {
             self.instances.set_ready_since(bucket, self.now);
+            if self.plan.order == GrantOrder::Release {
+                self.released.push_back(bucket);
+            }
         }
     }
 
     /// Removes a bucket from the queue. Returns whether it was queued.
     pub(super) fn unqueue(&mut self, bucket: BucketId) -> bool {
+        if let Some(place) = self.released.iter().position(|released| *released == bucket) {
+            self.released.remove(place);
+        }
         self.ready.unqueue(bucket)
     }
 

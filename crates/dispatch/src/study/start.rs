@@ -28,6 +28,7 @@ impl Study {
             instances: Instances::of(&plan, bucket_of, &open),
             positions: Positions::of(&plan),
             ready: ReadyQueue::default(),
+            released: VecDeque::new(),
             leases: Leases::default(),
             regions: Regions::of(&plan, &open),
             failures: Failures::default(),

@@ -5,7 +5,7 @@ use crate::plans::{chain, ids, output_key, tile_key};
 use crate::shapes;
 use crate::solo::{STUDY, manager_of};
 use pleach_dispatch::manager::{Effect, Manager, WorkerInfo};
-use pleach_dispatch::plan::{ExecutionPlan, PlanError};
+use pleach_dispatch::plan::{ExecutionPlan, GrantOrder, PlanError};
 use pleach_dispatch::study::{Effect as Event, Study};
 use pleach_dispatch::{BucketId, InstanceId, LeaseId, WorkerId};
 use std::collections::BTreeSet;
@@ -47,6 +47,12 @@ fn manager(instances: &[(usize, Option<u32>)], buckets: &[&[u32]]) -> Manager {
     manager_of(chain(instances, buckets), &BTreeSet::new()).expect("a plan that keeps the rules")
 }
 
+/// As [`manager`], with grants in the order of release.
+fn released(instances: &[(usize, Option<u32>)], buckets: &[&[u32]]) -> Manager {
+    let plan = ExecutionPlan { order: GrantOrder::Release, ..chain(instances, buckets) };
+    manager_of(plan, &BTreeSet::new()).expect("a plan that keeps the rules")
+}
+
 fn unfinished(manager: &Manager) -> usize {
     manager.study(STUDY).map_or(0, Study::unfinished)
 }
@@ -73,6 +79,40 @@ fn later_stages_come_first_then_the_plans_order() {
     assert_eq!(effects(&mut manager), ["w0 <- 3 under 3"]);
     assert_eq!(done(&mut manager, worker, 3, 3), ["finished 3", "release 1", "complete"]);
     assert_eq!(unfinished(&manager), 0);
+}
+
+#[test]
+fn buckets_in_the_order_of_release_wait_for_a_free_slot() {
+    // 0 -> 2, 1 -> 3.
+    let instances = [(0, None), (0, None), (1, Some(0)), (1, Some(1))];
+    let mut manager = released(&instances, &[&[0], &[1], &[2], &[3]]);
+    let worker = manager.handle_join(WorkerInfo::ANY);
+    // The worker has one slot: neither a bucket in advance nor one of a later stage.
+    manager.handle_request(worker, 2, None);
+    manager.handle_request(worker, 1, Some(0));
+    assert_eq!(effects(&mut manager), ["w0 <- 0 under 0"]);
+    // Bucket 1 was ready before bucket 2.
+    assert_eq!(done(&mut manager, worker, 0, 0), ["finished 0", "w0 <- 1 under 1"]);
+    assert_eq!(done(&mut manager, worker, 1, 1)[1..], ["release tile", "w0 <- 2 under 2, later"]);
+    manager.handle_request(worker, 1, None);
+    assert_eq!(effects(&mut manager), [""; 0]);
+    assert_eq!(done(&mut manager, worker, 2, 2), ["finished 2", "release 0", "w0 <- 3 under 3"]);
+    assert_eq!(done(&mut manager, worker, 3, 3), ["finished 3", "release 1", "complete"]);
+}
+
+#[test]
+fn released_bucket_goes_to_the_idle_worker_with_the_fewest_bytes_to_transfer() {
+    // 0 -> 1, and 0 -> 2. The second worker has the input of both.
+    let mut manager = released(&[(0, None), (1, Some(0)), (1, Some(0))], &[&[0], &[1], &[2]]);
+    let (first, second) = (manager.handle_join(WorkerInfo::ANY), manager.handle_join(WorkerInfo::ANY));
+    manager.handle_request(second, 1, None);
+    assert_eq!(effects(&mut manager), ["w1 <- 0 under 0"]);
+    manager.handle_request(first, 1, None);
+    manager.handle_request(second, 1, None);
+    assert_eq!(
+        done(&mut manager, second, 0, 0),
+        ["finished 0", "release tile", "w1 <- 1 under 1", "w0 <- 2 under 2"]
+    );
 }
 
 #[test]

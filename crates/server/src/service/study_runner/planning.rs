@@ -75,6 +75,7 @@ pub(super) fn plan(
     let input = PlanningInput { costs, link, bucket_overhead_seconds, ..prepared.planning_input() };
     let mut plan = pleach_planner::plan(input, &request)?;
     plan.study.plan.durable = prepared.study.durable;
+    plan.study.plan.order = choice.order;
     if !prepared.study.retained.is_empty() {
         plan.study.plan.retain(&prepared.study.retained);
     }

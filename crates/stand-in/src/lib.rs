@@ -1,0 +1,19 @@
+//! Stand-ins for the tasks of other systems' workflows: operations that wait and copy bytes, and the workflow of stages that
+//! executes a clustering with them.
+//!
+//! A job becomes a stage, whose tasks run one after the other: the queue delay, the transfer of each input, the clustering
+//! delay, the run time of each task, and the outputs that other jobs read. Files between jobs are byte regions between stages.
+//! A stand-in computes nothing: it takes the time and moves the bytes of the task that it replaces.
+//!
+//! Limits: engine and post delays occupy no worker, so no stand-in takes them. A worker executes one job at a time if it has
+//! one slot and the manager grants in the order of release.
+
+mod job_stage;
+mod operations;
+mod present_files;
+mod workflow;
+
+pub use operations::{JOB_OPERATION, operations};
+pub use workflow::{
+    JOBS_METRIC, JobDelays, MAX_BYTES, MAX_TASKS, StandInError, StandInWorkflow, stand_in_workflow,
+};
