@@ -159,7 +159,7 @@ def plan(context: Context, name: str, sets: Sequence[designs.Set], *options: Any
 
     def compute() -> dict[str, Any]:
         with context.folder() as folder:
-            blank(folder / "tile.png", side)
+            (folder / "tile.png").symlink_to(blank(context, side))
             designs.write(folder / "sets.csv", sets)
             text = study("tile.png", {"kind": "table", "file": "sets.csv"})
             (folder / "study.toml").write_text(text)
@@ -176,8 +176,11 @@ def segmentation(planned: Mapping[str, Any]) -> Mapping[str, Any]:
     return next(stage for stage in planned["per_stage"] if stage["stage"] == "segmentation")
 
 
-def blank(path: Path, side: int) -> None:
-    """Writes a black PNG image, which plans need for its size only."""
+def blank(context: Context, side: int) -> Path:
+    """A black PNG image, which plans need for its size only. It is kept beside the steps."""
+    path = context.results / "inputs" / f"blank-{side}.png"
+    if path.is_file():
+        return path
     row = bytes(1 + 3 * side)
     packer = zlib.compressobj(1)
     data = b"".join(packer.compress(row) for _ in range(side)) + packer.flush()
@@ -186,4 +189,9 @@ def blank(path: Path, side: int) -> None:
         return struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))
 
     header = struct.pack(">IIBBBBB", side, side, 8, 2, 0, 0, 0)
-    path.write_bytes(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", data) + chunk(b"IEND", b""))
+    with context.folder() as folder:
+        made = folder / "blank.png"
+        made.write_bytes(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", data) + chunk(b"IEND", b""))
+        path.parent.mkdir(parents=True, exist_ok=True)
+        made.replace(path)
+    return path
