@@ -105,7 +105,7 @@ def by_memory(context: Context) -> Result:
         "bucket after the other.",
         why="A gain of 2.8 is more than reuse explains. Buckets of two already save "
         f"{percent(reuses[2])} of the tasks, and the largest ones {percent(reuses[MERGED])}: {(1 - reuses[2]) / (1 - reuses[MERGED]):.2f} times less work. "
-        "In the papers' system a bucket has the worker for itself, so that threads also wait for its shared tasks: the last column has this, and RMSR gains more there. "
+        "In the papers' system a bucket has the worker for itself, so that threads also wait for its shared tasks. The last column has this. "
         "The remaining factor is not in the text. A caption equates RTMA(2, 2) with no reuse: against one instance after the other on two threads, the factor is "
         f"{alone:.1f}. In pleach, threads take tasks of other buckets, so they "
         "rarely wait, and RMSR's order is the default: memory limits paths, not the size of buckets.",

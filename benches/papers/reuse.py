@@ -179,7 +179,7 @@ def by_moat(context: Context) -> Result:
 def by_vbd(context: Context) -> Result:
     """Thesis Fig. 4.2, paper 001 Fig. 13."""
     names = [name for name in studies.STRATEGIES if name != "SCA"]
-    sizes = {size: measure(context, "VBD", size, names) for size in context.choose((500,), (2000, 4000, 6000, 8000, 10000))}
+    sizes = {size: measure(context, "VBD", size, names) for size in context.choose((400,), (2000, 4000, 6000, 8000, 10000))}
     _, exponent, extrapolated = merging(context)
     last = max(sizes)
     _, words, _ = studies.tile(context, "VBD")
@@ -211,7 +211,8 @@ def by_vbd(context: Context) -> Result:
 def by_bucket_size(context: Context) -> Result:
     """Thesis Fig. 4.3."""
     path, words, identity = studies.tile(context)
-    text = studies.study("tiles/*", studies.moat(640))
+    evaluations = context.choose(320, 640)
+    text = studies.study("tiles/*", studies.moat(evaluations))
     options = ["--strategy", "rtma", "--reuse", "tree", "--max-bucket-size"]
 
     def variant(size: int) -> Any:
@@ -246,9 +247,9 @@ def by_bucket_size(context: Context) -> Result:
         why="The planned column is for points as PSUADE draws them, the executed one for pleach's own design with base points of Halton's sequence: "
         "grids with fewer levels for some parameters share more between trajectories. The rest of the time (normalization, comparison, "
         "indices, report) does not depend on the size of buckets.",
-        setting=f"MOAT of 640 evaluations by RTMA on {words}, {context.cores} workers, {studies.REPLICATES} interleaved replicates.",
+        setting=f"MOAT of {evaluations} evaluations by RTMA on {words}, {context.cores} workers, {studies.REPLICATES} interleaved replicates.",
         pictures=[
-            Picture("sizes", "Wall time of RTMA by MaxBucketSize", chart.bars("RTMA by MaxBucketSize, MOAT 640", groups, "wall time, s", errors=errors))
+            Picture("sizes", "Wall time of RTMA by MaxBucketSize", chart.bars(f"RTMA by MaxBucketSize, MOAT {evaluations}", groups, "wall time, s", errors=errors))
         ],
         tables=[Table(["MaxBucketSize", "wall time, s", "processor time, s", "reuse", "planned, authors' design"], rows)],
     )

@@ -2,9 +2,9 @@
 //! VBD on one tile, makespans of a large study on 128 nodes, and parallel efficiency up to 10,000 workers.
 //!
 //! Run with `benches/papers/run`, or with `cargo bench -p pleach-simulation --bench papers`. Letters as arguments
-//! select tables. Task times are those of the thesis' Table 4.3, times a factor for the tile and one for the task, both
-//! log-normal with [`VARIATION`]. Files, memory and the network's limits are not simulated, planning takes no time, and
-//! transfers do not slow each other down. The published times include all of that.
+//! select tables, and a number limits the nodes of table d. Task times are those of the thesis' Table 4.3, times a factor
+//! for the tile and one for the task, both log-normal with [`VARIATION`]. Files, memory and the network's limits are not
+//! simulated, planning takes no time, and transfers do not slow each other down. The published times include all of that.
 
 #![expect(clippy::print_stdout, reason = "tables are what this program is for")]
 
