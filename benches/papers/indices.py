@@ -11,8 +11,8 @@ from typing import Any
 import chart
 import reuse_studies as studies
 import welch
+from clustering_choice import rank_correlation
 from frame import Context, Figure, Picture, Result, Table
-from reuse_planned import rank_correlation
 
 # Paper 001 Table 3: MOAT effect, first-order and total effect.
 PUBLISHED: dict[str, tuple[float, float | None, float | None]] = {

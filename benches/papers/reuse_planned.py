@@ -8,7 +8,7 @@ from typing import Any
 import chart
 import reuse_designs as designs
 import reuse_studies as studies
-import welch
+from clustering_choice import rank_correlation
 from frame import Context, Figure, Picture, Result, Table, percent
 
 TREE = ("--reuse", "tree")
@@ -95,15 +95,6 @@ def table_of_costs(context: Context) -> Result:
         "The watershed (t6) and the reconstruction (t2) are the most expensive in both. Area filters (t3, t4, t7) take a smaller share here.",
         pictures=[Picture("shares", "Shares of the seven tasks, published and ours", chart.bars("Cost of tasks", groups, "share of the segmentation, %"))],
     )  # fmt: skip
-
-
-def rank_correlation(first: list[float], second: list[float]) -> float:
-    """Spearman's rank correlation. Ties have their mean rank."""
-    ranks = [[sum(other < value for other in values) + (values.count(value) + 1) / 2 for value in values] for values in (first, second)]
-    means = [math.fsum(values) / len(values) for values in ranks]
-    pairs = [(a - means[0], b - means[1]) for a, b in zip(*ranks, strict=True)]
-    scale = math.sqrt(math.fsum(a * a for a, _ in pairs) * math.fsum(b * b for _, b in pairs))
-    return math.fsum(a * b for a, b in pairs) / scale if scale else math.nan
 
 
 def two_buckets(context: Context) -> Result:
