@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from xml.sax.saxutils import escape
+from html import escape
 
 WIDTH = 760.0
 STYLE = """
@@ -89,7 +89,7 @@ def lines(
         return left + (scale(x) - first) / ((last - first) or 1.0) * (right - left)
 
     shown = -math.inf
-    for x in xs:
+    for x in xs if log_x or len(xs) <= 12 else even(first, last):
         if px(x) - shown >= 46:
             frame.label(px(x), short(x), 200)
             shown = px(x)
@@ -185,6 +185,12 @@ class Frame:
         paper = f'<rect class="paper" width="{WIDTH:.0f}" height="{height:.0f}"/>'
         body = "\n".join([f"<style>{STYLE}</style>", paper, *self.parts])
         return f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img">\n{body}\n</svg>\n'
+
+
+def even(first: float, last: float) -> list[float]:
+    """Round numbers between two, about eight of them."""
+    step = nice((last - first) / 8)
+    return [step * number for number in range(math.ceil(first / step - 1e-9), math.floor(last / step + 1e-9) + 1)]
 
 
 def nice(rough: float) -> float:

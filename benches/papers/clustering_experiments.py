@@ -10,7 +10,6 @@ import welch
 from clustering_workflows import (
     FAMILIES,
     METHODS,
-    PLATFORM,
     Workflow,
     claims,
     cluster,
@@ -25,7 +24,6 @@ from frame import Context, Figure, Picture, Result, Table, percent
 
 Gains = Mapping[str, welch.Mean]
 HORIZONTAL = ("hrb", "hifb", "hdb", "hc")
-PICTURE_ONLY = "Published values are a picture; its text states the claims below."
 
 
 def seeds(context: Context) -> int:
@@ -115,7 +113,7 @@ def fig_19(context: Context) -> Result:
             Table(["queue delay", "tuned maximum run time", "gain"], delays, caption="The tuned limit by queue delay:"),
         ],
         pictures=[Picture("limits", "Makespan of Montage by the maximum run time of a job", picture)],
-        setting=f"{workflow.label}, limits every {step} s in the first chunk. {PLATFORM}",
+        setting=f"{workflow.label}, limits every {step} s in the first chunk.",
         why="ten chunks of 250 s sum up to 2,500 s of run time, less than the 300 tasks of 11 s of Table 3 have: the figure's Montage is "
         "another one. The tuned limit grows with the queue delay, which the paper does not print, but stays below 180 s.",
     )
@@ -151,7 +149,7 @@ def fig_20(context: Context) -> Result:
         rows=rows,
         tables=tables,
         pictures=[Picture("gains", "Gains of six methods on five workflows", picture)],
-        setting=f"{PLATFORM} HC is the mean of {seeds(context)} shuffles with its 95 % interval; * is tuned. {PICTURE_ONLY}",
+        setting=f"HC is the mean of {seeds(context)} shuffles with its 95 % interval; * is tuned.",
         why="overheads, run times and files of the paper's workflows are not published. Gains grow with the queue delay (last table). "
         "HC gives each of 20 jobs ⌊n/20⌋ or ⌈n/20⌉ tasks: 2 or 3 of the 48 tasks on a level of Genome_200, where 3 are 25 % more "
         "than the mean, but 1 or 2 of 39 at the paper's size, where 2 are 3 % more. By the candidates of the worked examples (`examples`), HIFB and "
@@ -293,7 +291,7 @@ def fig_21(context: Context) -> Result:
     return Result(
         **scan_result(found, labels, "Gain on LIGO by mean file size", "mean size of a file, MB", log_x=True),
         tables=[claims(rows), moved(context, (1, 20, 100))],
-        setting=f"LIGO of 800 tasks, all sizes multiplied. {PLATFORM} {PICTURE_ONLY}",
+        setting="LIGO of 800 tasks, all sizes multiplied.",
         why="500 MB take 33 s at 15 MB/s, a sixth of a task's mean run time. HRB loses by transfers, as published, and HIFB gains by its "
         "locality (last table: bytes that it moves), but balance stays worth more. The text's orders would need a larger share of "
         "transfers, or other candidates of HIFB and HDB than both readings have.",
@@ -377,7 +375,7 @@ def workers_result(context: Context, scale: int, label: str) -> Result:
     return Result(
         **scan_result(found, labels, f"Gain on LIGO by workers, files of {5 * scale} MB", "workers"),
         tables=[claims(rows), equal],
-        setting=f"LIGO of 800 tasks, mean file of {5 * scale} MB, 20 jobs a level. {PLATFORM.split('.', 1)[1].strip()} {PICTURE_ONLY}",
+        setting=f"LIGO of 800 tasks, mean file of {5 * scale} MB, 20 jobs a level.",
         why="on 15 workers, 20 jobs a level take two turns, the second of them with 5 jobs, and on 25, 5 workers have no job: gains fall "
         "there for each method. With as many jobs as workers they do not (last table). The paper keeps 20 jobs by default and does "
         "not state whether it did here.",
@@ -420,7 +418,7 @@ def fig_24(context: Context) -> Result:
         **scan_result(found, labels, "Gain on LIGO of 8,000 tasks by workers", "workers"),
         tables=[claims(rows)],
         setting="LIGO of 8,000 tasks (`pleach cluster generate ligo --tasks 8000 --seed 1`), as many jobs a level as workers, as 20 jobs "
-        f"on hundreds of workers would leave most of them idle. {PLATFORM.split('.', 1)[1].strip()} {PICTURE_ONLY}",
+        "on hundreds of workers would leave most of them idle.",
         why="the paper states neither the jobs a level of this experiment nor overheads. A level has up to 1,892 tasks, so that on 1,800 "
         "workers few tasks are joined: HRB joins the shortest, HC any two, which then take twice as long as the rest of their level.",
     )

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from frame import KINDS, Figure, Result, publish
+from frame import KINDS, Figure, Result, introductions, publish
 
 PAPERS = {
     "000": "Thesis on multi-level computation reuse for sensitivity analysis",
@@ -47,10 +47,13 @@ def write(path: Path, outcomes: Sequence[Outcome], mode: str, version: str, with
 def render(outcomes: Sequence[Outcome], mode: str, version: str, without_data: bool) -> str:
     """Returns the text of the document."""
     parts = [head(mode, version, without_data), matrix(outcomes)]
+    texts = introductions()
     for paper, title in PAPERS.items():
         of_paper = [outcome for outcome in outcomes if outcome.figure.paper == paper]
         if of_paper:
             parts.append(f"## Paper {paper}\n\n{wrap(title + '.')}")
+            if paper in texts:
+                parts.append(wrap(texts[paper]))
             parts.extend(section(outcome) for outcome in of_paper)
     return "\n\n".join(parts) + "\n"
 

@@ -142,6 +142,16 @@ def figures(folder: Path = HERE) -> list[Figure]:
     return sorted(found, key=lambda figure: (figure.paper, place(figure.label)))
 
 
+def introductions(folder: Path = HERE) -> dict[str, str]:
+    """Returns the paragraphs that modules give for a paper, as INTRODUCTION = {"002": text}: settings of all its figures."""
+    found: dict[str, str] = {}
+    for path in sorted(folder.glob("*.py")):
+        if not path.name.startswith("test") and "\nINTRODUCTION" in path.read_text():
+            for paper, text in importlib.import_module(path.stem).INTRODUCTION.items():
+                found[paper] = "\n\n".join(filter(None, [found.get(paper), text]))
+    return found
+
+
 def place(label: str) -> tuple:
     """Sorts labels by kind and number: Fig. 9 before Fig. 10, figures before tables before the rest."""
     kind = next((n for n, start in enumerate(("Fig", "Table")) if label.startswith(start)), 2)
@@ -229,7 +239,9 @@ class Context:
         return self.step(" ".join(["pleach", *shown]), compute, files=digests, **inputs)
 
     def run(self, *arguments: Any, cwd: Path | None = None, timeout: float | None = None) -> subprocess.CompletedProcess:
-        """Runs `pleach ARGUMENTS` within a step. Raises StepFailed unless it succeeds."""
+        """Runs `pleach ARGUMENTS` within a step. Raises StepFailed unless it succeeds, NotRun if steps may not run."""
+        if self.only_stored:
+            raise NotRun(f"pleach {arguments[0] if arguments else ''}".rstrip())
         return execute([self.pleach, *arguments], cwd=cwd, timeout=timeout)
 
     @contextlib.contextmanager

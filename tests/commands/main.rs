@@ -8,6 +8,7 @@ mod clustering;
 mod data;
 mod examples;
 mod generated;
+mod papers;
 #[path = "../support/pleach.rs"]
 mod pleach;
 mod region;
