@@ -72,7 +72,7 @@ pub(crate) struct ClusterArgs {
     #[arg(long, value_enum, requires = "out")]
     pub(crate) format: Option<ClusteredFormatArg>,
     /// Study of the execution: a study file (TOML) whose parameters are options of this command
-    #[arg(long, value_name = "STUDY", conflicts_with_all = ["out", "format"])]
+    #[arg(long, value_name = "STUDY", conflicts_with_all = ["out", "format", "execute"])]
     pub(crate) study: Option<PathBuf>,
     /// Folder for the results of --study [default: the name of the study file]
     #[arg(long, value_name = "DIR", requires = "study")]

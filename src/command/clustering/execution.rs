@@ -15,7 +15,7 @@ use crate::exit::{CommandError, CommandResult};
 use crate::interrupt::Interrupt;
 use local_cluster::LocalCluster;
 use pleach_api::schema::{WorkerState, WorkerStatus};
-use pleach_client::{Client, InterruptibleWait};
+use pleach_client::InterruptibleWait;
 use pleach_stand_in::{JobDelays, StandInWorkflow, stand_in_workflow};
 use pleach_workflow::Registry;
 use submission::Submitter;

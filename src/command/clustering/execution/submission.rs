@@ -59,6 +59,7 @@ impl<'a> Submitter<'a> {
             reuse: ReuseScope::Tree,
             max_bucket_size: None,
             max_buckets: None,
+            overhead_seconds: None,
             order: GrantOrder::Release,
         };
         let (preview, code) = (Vec::new(), Vec::new());
