@@ -235,7 +235,7 @@ fn state_directory_with_edited_records_starts_and_keeps_the_other_studies() {
     // The format of an earlier version, without checksums.
     let kept = serde_json::from_str::<Value>(&text).expect("JSON")["content"].clone();
     let ended = json!({"state": "complete", "message": null, "evaluations_done": 1, "tasks_executed": 1, "failed": 0});
-    let submissions: [(&str, Value); 24] = [
+    let submissions: [(&str, Value); 25] = [
         ("", json!(null)),
         ("", json!([])),
         ("/key", json!(7)),
@@ -260,6 +260,7 @@ fn state_directory_with_edited_records_starts_and_keeps_the_other_studies() {
         ("/submission/study/seed", json!(-1)),
         ("/submission/study/workflow/stages", json!([])),
         ("/submission/study/phases", json!([{}])),
+        ("/submission/plan/overhead_seconds", json!(-1)),
     ];
     let ends: [(&str, Value); 7] = [
         ("", json!(null)),
@@ -309,7 +310,7 @@ fn state_directory_with_edited_records_starts_and_keeps_the_other_studies() {
     cluster.start_manager();
     // The intact study waits for workers. So does a new one, whose id was never used before.
     assert!(["queued", "running"].contains(&cluster.study_of(&first)["state"].as_str().expect("a state")));
-    assert_eq!(cluster.submit(&[]), "134");
+    assert_eq!(cluster.submit(&[]), "135");
     // Unreadable submissions are set aside with their reasons and reported.
     let quarantine = cluster.state.join("quarantine");
     for id in [10, 11, 12, 13, 27, 60, 61, 62, 63, 80, 81, 110] {
