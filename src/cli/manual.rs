@@ -274,6 +274,10 @@ pub(crate) const EXAMPLES: [(&str, &[Example]); 48] = [
                 "pleach cluster workflow.dax --method hrb --vertical prior --out jobs.json",
                 "Join chains, balance the run times of each level, and write the jobs.",
             ),
+            (
+                "pleach cluster workflow.dax --study execution.toml --results results",
+                "Find the parameters of the execution that matter, such as queue and workers.",
+            ),
         ],
     ),
     (

@@ -57,7 +57,7 @@ pub(super) fn execute(
         counts += counted;
     }
     let (analyzed, constant): (Vec<Response>, Vec<Response>) =
-        all.iter().map(copy).partition(|response| response.is_main || response.varies());
+        all.iter().cloned().partition(|response| response.is_main || response.varies());
     let measured: Vec<ResponseColumn> = analyzed.into_iter().map(|response| response.column).collect();
     let results = Results {
         file,
@@ -73,10 +73,6 @@ pub(super) fn execute(
     };
     let analyzed = Analyzed::new(&wanted, &samples, &measured, problem.seed, file)?;
     results.finish(&out, &analyzed)
-}
-
-fn copy(response: &Response) -> Response {
-    Response { column: response.column.clone(), is_main: response.is_main }
 }
 
 /// Returns a label of each workflow: empty for one alone, otherwise its name, with a number if an earlier one has it.

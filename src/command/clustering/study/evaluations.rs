@@ -200,3 +200,83 @@ fn first(simulations: &Simulations) -> Option<usize> {
 fn outcome(execution: &Execution) -> Outcome {
     Outcome { makespan: execution.makespan, moved_bytes: execution.moved_bytes, jobs: execution.jobs.len() }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::candidates::compared;
+    use super::*;
+    use crate::cli::{Cli, Command};
+    use clap::Parser;
+    use pleach_clustering::{Family, generate};
+    use pleach_workflow::{Real, Value};
+
+    fn parsed(words: &[&str]) -> ClusterArgs {
+        let cli = Cli::try_parse_from([&["pleach", "cluster", "w.dax"][..], words].concat()).unwrap();
+        match cli.command {
+            Command::Cluster(args) => args,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// Two values of each parameter, far enough apart to change an execution that depends on it.
+    fn values(parameter: Parameter) -> [f64; 2] {
+        match parameter {
+            Parameter::Queue | Parameter::Engine => [0.0, 60.0],
+            Parameter::Clustering | Parameter::Post => [0.0, 25.0],
+            Parameter::Weibull => [0.6, 2.0],
+            Parameter::Bandwidth => [1e5, 1e8],
+            Parameter::Workers => [2.0, 7.0],
+            Parameter::Jobs => [2.0, 4.0],
+            Parameter::MaxSeconds => [12.0, 45.0],
+            Parameter::MaxBytes => [5e6, 5e8],
+            Parameter::ScaleData => [1.0, 20.0],
+            Parameter::ScaleTime => [1.0, 3.0],
+            Parameter::RunTimeVariance => [0.0, 4.0],
+            Parameter::Seed => [0.0, 1.0],
+        }
+    }
+
+    /// Returns points that have each pair of values in many combinations, so that a missing part of a key shares too much.
+    fn points(parameters: &[Parameter], count: u64) -> Vec<Point> {
+        let point = |number: u64| {
+            let row: Vec<Value> = parameters
+                .iter()
+                .zip(1..)
+                .map(|(parameter, salt)| {
+                    let bit = ((number * 8 + salt).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 33) & 1;
+                    Value::Real(Real::try_from(values(*parameter)[bit as usize]).unwrap())
+                })
+                .collect();
+            Point::new(parameters, &row)
+        };
+        (0..count).map(point).collect()
+    }
+
+    /// Compares shared evaluations of every method and vertical mode with evaluations one by one.
+    fn assert_sharing_changes_nothing(args: &ClusterArgs, parameters: &[Parameter], count: u64) {
+        let workflow = generate(Family::Montage, 30, 1).unwrap();
+        let points = points(parameters, count);
+        let draws_delays = parameters.contains(&Parameter::Weibull) || args.platform.weibull.is_some();
+        let sampled = Sampled { args, workflow: &workflow, points: &points, draws_delays };
+        for candidate in compared(None, true) {
+            let (found, counts) = sampled.evaluate(candidate).unwrap();
+            for (point, found) in points.iter().zip(&found) {
+                let settings = settings(args, point).unwrap();
+                let workflow = scaled(workflow.clone(), args, point).unwrap();
+                let (_, clustering) = jobs(&workflow, candidate, &settings);
+                let expected = outcome(&settings.execute(&workflow, &clustering));
+                assert_eq!(*found, expected, "{candidate:?} {point:?}");
+            }
+            assert!(counts.clusterings <= points.len() && counts.simulations <= points.len());
+        }
+    }
+
+    #[test]
+    fn sharing_changes_no_outcome() {
+        assert_sharing_changes_nothing(&parsed(&[]), &Parameter::ALL, 80);
+        let seeded = [Parameter::Jobs, Parameter::Seed, Parameter::Queue, Parameter::RunTimeVariance];
+        assert_sharing_changes_nothing(&parsed(&[]), &seeded, 16);
+        let sized = [Parameter::Seed, Parameter::Queue, Parameter::ScaleTime];
+        assert_sharing_changes_nothing(&parsed(&["--size", "3", "--weibull", "1"]), &sized, 6);
+    }
+}

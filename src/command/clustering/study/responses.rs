@@ -10,7 +10,7 @@ use pleach_clustering::simulate::Gain;
 use pleach_interop::responses::ResponseColumn;
 
 /// A response at all points of the sample.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Response {
     pub(super) column: ResponseColumn,
     /// Whether it is analyzed even if it does not vary.
