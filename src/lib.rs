@@ -75,5 +75,5 @@ pub fn run(operations: &Registry) -> ExitCode {
 /// Returns the operations of pleach itself. [`Registry::with`] adds others.
 #[must_use]
 pub fn builtin_operations() -> Registry {
-    pleach_study::builtin::registry().extended(pleach_stand_in::operations())
+    pleach_study::builtin::registry().extended(pleach_emulation::operations())
 }

@@ -1,6 +1,6 @@
 //! `pleach cluster`: joins tasks of workflows to jobs by several methods, simulates their execution, and prints tables or a
 //! document. [`plots`] draws figures and [`output`] writes the jobs. [`study`] varies parameters of the execution. Workflows are
-//! only read: no task is executed, but [`execution`] executes stand-ins, which take the time of tasks.
+//! only read: no task is executed, but [`execution`] executes emulated tasks, which take the time of tasks.
 
 mod candidates;
 mod document;

@@ -1,4 +1,4 @@
-//! `pleach cluster --execute`: stand-ins of a workflow's tasks on processes of this machine and on the workers of a manager, the
+//! `pleach cluster --execute`: emulated tasks on processes of this machine and on the workers of a manager, the
 //! counts of the manager, a killed worker, and refused input.
 
 use crate::cluster::{Cluster, DEADLINE, LOOK_AGAIN};
@@ -41,9 +41,9 @@ fn clusterings(answer: Answer) -> Vec<Value> {
     document["workflows"][0]["clusterings"].as_array().expect("clusterings").clone()
 }
 
-/// Counts by hand. Without clustering, a job has the stand-ins of its queue delay, of each input, of its run time and of its
+/// Counts by hand. Without clustering, a job has the emulated tasks of its queue delay, of each input, of its run time and of its
 /// output, if another job reads that: 4 of `start` and of each task of the fan, 2 + 12 of `end`. In jobs of six, each has its
-/// queue delay, one input, the clustering delay, six run times and six outputs. Two stand-ins end the execution.
+/// queue delay, one input, the clustering delay, six run times and six outputs. Two emulated tasks end the execution.
 #[test]
 fn clusterings_are_executed_by_processes_of_this_machine() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -51,13 +51,13 @@ fn clusterings_are_executed_by_processes_of_this_machine() {
     let args = [&["cluster", "fan.dag", "--execute", "--jobs", "2", "--json"][..], &PLATFORM].concat();
     let clusterings = clusterings(pleach(folder.path(), &args));
     let executed: Vec<&Value> = clusterings.iter().map(|one| &one["executed"]["replicates"][0]).collect();
-    let counts = |record: &Value| (record["jobs"].as_u64(), record["stand_ins"].as_u64());
+    let counts = |record: &Value| (record["jobs"].as_u64(), record["emulated_tasks"].as_u64());
     assert_eq!(counts(executed[0]), (Some(14), Some(4 + 4 * 12 + 14 + 2)));
     assert_eq!(counts(executed[1]), (Some(4), Some(4 + 2 * 15 + 14 + 2)));
     let seconds = |value: &Value| value.as_f64().expect("seconds");
     for clustering in &clusterings {
         let (simulated, executed) = (&clustering["makespan_seconds"], &clustering["executed"]);
-        // Stand-ins wait for no less than the simulated times.
+        // Emulated tasks wait for no less than the simulated times.
         assert!(seconds(&executed["makespan_seconds"]) > 0.95 * seconds(simulated), "{clustering}");
     }
     // The queue of 10 more jobs: 0.38 s without clustering, 0.17 s with it, between `start` and `end`.
@@ -90,7 +90,7 @@ fn executions_of_a_manager_survive_a_killed_worker() {
     let record = clusterings(answer)[0]["executed"]["replicates"][0].clone();
     let at_least = |field: &str, least: u64| record[field].as_u64().is_some_and(|count| count >= least);
     // Jobs of the killed worker count again.
-    assert!(at_least("jobs", 14) && at_least("stand_ins", 68), "{record}");
+    assert!(at_least("jobs", 14) && at_least("emulated_tasks", 68), "{record}");
     // The manager has forgotten the study.
     assert_eq!(cluster.status()["studies"].as_array().map(Vec::len), Some(0));
     // The remaining worker is not two.

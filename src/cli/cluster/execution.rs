@@ -1,15 +1,15 @@
-//! Arguments of an execution by stand-ins: `pleach cluster --execute`.
+//! Arguments of an execution by emulated tasks: `pleach cluster --execute`.
 
 use crate::cli::{ManagerArgs, Span};
 use clap::Args;
 use pleach_client::address::ManagerUrl;
 use std::path::PathBuf;
 
-/// Execution of clusterings by stand-ins.
+/// Execution of clusterings by emulated tasks.
 #[derive(Debug, Args)]
 #[group(skip)]
 pub(crate) struct ExecutionArgs {
-    /// Execute each clustering on --workers: stand-ins of its tasks wait and copy bytes
+    /// Execute each clustering on --workers: emulated tasks wait and copy bytes
     #[arg(long)]
     pub(crate) execute: bool,
     /// Executions of each clustering, 1 to 100

@@ -76,7 +76,7 @@ struct ClusteringRecord<'a> {
     /// Limits of DFJS and AFJS.
     #[serde(skip_serializing_if = "Option::is_none")]
     limits: Option<LimitsRecord>,
-    /// Execution by stand-ins, with `--execute`.
+    /// Execution by emulated tasks, with `--execute`.
     #[serde(skip_serializing_if = "Option::is_none")]
     executed: Option<ExecutedRecord<'a>>,
 }

@@ -2,7 +2,7 @@
 
 use crate::exit::{CommandError, CommandResult};
 use pleach_clustering::simulate::Gain;
-use pleach_stand_in::JOB_OPERATION;
+use pleach_emulation::JOB_OPERATION;
 use serde::{Deserialize, Serialize};
 
 /// Executions of one clustering.
@@ -19,8 +19,8 @@ pub(super) struct ExecutionRecord {
     pub(super) makespan_seconds: f64,
     /// Number of executed jobs. A job whose worker was lost counts again.
     pub(super) jobs: u64,
-    /// Number of executed stand-ins.
-    pub(super) stand_ins: u64,
+    /// Number of executed emulated tasks.
+    pub(super) emulated_tasks: u64,
     /// Seconds of all transfers.
     pub(super) transfer_seconds: f64,
 }
@@ -65,7 +65,7 @@ impl ExecutionRecord {
     /// Reads the record of a study from its `run.json`.
     pub(super) fn read(text: &[u8]) -> CommandResult<Self> {
         let run: RunFile = serde_json::from_slice(text).map_err(CommandError::defect)?;
-        let transfers = ["stand-in.fetch", "stand-in.read"];
+        let transfers = ["emulation.fetch", "emulation.read"];
         let of = |names: &[&str]| {
             let entries = run.operations.iter().filter(|entry| names.contains(&&*entry.name));
             entries.fold((0, 0.0), |(runs, seconds), entry| (runs + entry.runs, seconds + entry.seconds))
@@ -73,7 +73,7 @@ impl ExecutionRecord {
         Ok(Self {
             makespan_seconds: run.execution_seconds,
             jobs: of(&[JOB_OPERATION]).0,
-            stand_ins: run.tasks_executed,
+            emulated_tasks: run.tasks_executed,
             transfer_seconds: of(&transfers).1,
         })
     }
@@ -86,12 +86,12 @@ mod tests {
     #[test]
     fn counts_and_times_are_those_of_the_manager() {
         let text = br#"{"execution_seconds": 1.5, "tasks_executed": 9, "other": null, "operations": [
-            {"name": "stand-in.queue", "runs": 3, "seconds": 0.3},
-            {"name": "stand-in.fetch", "runs": 2, "seconds": 0.5},
-            {"name": "stand-in.read", "runs": 1, "seconds": 0.25}]}"#;
+            {"name": "emulation.queue", "runs": 3, "seconds": 0.3},
+            {"name": "emulation.fetch", "runs": 2, "seconds": 0.5},
+            {"name": "emulation.read", "runs": 1, "seconds": 0.25}]}"#;
         let record = ExecutionRecord::read(text).unwrap();
         let expected =
-            ExecutionRecord { makespan_seconds: 1.5, jobs: 3, stand_ins: 9, transfer_seconds: 0.75 };
+            ExecutionRecord { makespan_seconds: 1.5, jobs: 3, emulated_tasks: 9, transfer_seconds: 0.75 };
         assert_eq!(record, expected);
         let other = ExecutionRecord { makespan_seconds: 2.5, ..record };
         let executed = Executed { records: vec![record, other] };

@@ -1,4 +1,4 @@
-//! Executes clusterings by stand-ins, on the workers of a manager or on processes of this machine.
+//! Executes clusterings by emulated tasks, on the workers of a manager or on processes of this machine.
 //!
 //! [`local_cluster`] starts these processes, and [`submission`] executes one clustering as a study of one evaluation. The
 //! makespan is the manager's: from the start of the plan to the report of the last stage.
@@ -16,7 +16,7 @@ use crate::interrupt::Interrupt;
 use local_cluster::LocalCluster;
 use pleach_api::schema::{WorkerState, WorkerStatus};
 use pleach_client::InterruptibleWait;
-use pleach_stand_in::{JobDelays, StandInWorkflow, stand_in_workflow};
+use pleach_emulation::{EmulatedWorkflow, JobDelays, emulated_workflow};
 use pleach_workflow::Registry;
 use submission::Submitter;
 
@@ -55,7 +55,7 @@ pub(super) fn execute(
     // Before processes start: a clustering may exceed a limit.
     for evaluation in evaluations.iter() {
         let all = evaluation.simulated.iter();
-        all.map(|simulated| stand_ins(evaluation, simulated, settings, 0).map(drop))
+        all.map(|simulated| emulated(evaluation, simulated, settings, 0).map(drop))
             .collect::<CommandResult>()?;
     }
     let mut interrupt = Interrupt::listen()?;
@@ -92,22 +92,22 @@ fn execute_once(
     simulated: &Simulated,
     settings: &Settings,
 ) -> CommandResult<ExecutionRecord> {
-    submitter.execute(stand_ins(evaluation, simulated, settings, pleach_api::random::number()?)?)
+    submitter.execute(emulated(evaluation, simulated, settings, pleach_api::random::number()?)?)
 }
 
 /// Returns the workflow of an execution, with the drawn delays of the simulation.
-fn stand_ins(
+fn emulated(
     evaluation: &Evaluation,
     simulated: &Simulated,
     settings: &Settings,
     execution: u64,
-) -> CommandResult<StandInWorkflow> {
+) -> CommandResult<EmulatedWorkflow> {
     let delays = simulated.execution.jobs.iter();
     let delays: Vec<JobDelays> =
         delays.map(|job| JobDelays { queue: job.queue, clustering: job.clustering }).collect();
     let bandwidth = settings.platform.bytes_per_second();
     let (workflow, clustering) = (&evaluation.workflow, &simulated.clustering);
-    stand_in_workflow(workflow, clustering, &delays, bandwidth, execution).map_err(|error| {
+    emulated_workflow(workflow, clustering, &delays, bandwidth, execution).map_err(|error| {
         let file = evaluation.file.display();
         CommandError::Input(format!("{file}: --execute: {}: {error}", simulated.candidate.in_words()))
     })

@@ -7,21 +7,21 @@ use pleach_api::submission::{PlanChoice, Submission, SubmissionOptions};
 use pleach_client::submit::submit;
 use pleach_client::{Client, follow, plain};
 use pleach_dispatch::plan::{GrantOrder, ReuseScope};
+use pleach_emulation::EmulatedWorkflow;
 use pleach_planner::StrategyName;
-use pleach_stand_in::StandInWorkflow;
 use pleach_study::{PreparedStudy, builtin};
 use pleach_workflow::{Registry, Study, Value};
 use std::fs;
 use tempfile::TempDir;
 
 /// Study file. Its workflow is replaced.
-const STUDY: &str = "[study]\nname = \"stand-ins\"\nworkflow = \"noop\"\n[input]\ntiles = [\"tile.png\"]\n[method]\n\
+const STUDY: &str = "[study]\nname = \"emulated-tasks\"\nworkflow = \"noop\"\n[input]\ntiles = [\"tile.png\"]\n[method]\n\
                      kind = \"moat\"\ntrajectories = 1\nlevels = 2\n[response]\nmetric = \"n\"\n[parameters.n]\nrange = [0, 1]\n";
 
 /// A tile of one pixel: a study has one or more.
 const TILE: &[u8] = include_bytes!("tile.png");
 
-/// Submits studies of stand-ins to a manager.
+/// Submits studies of emulated tasks to a manager.
 pub(super) struct Submitter<'a> {
     client: &'a Client,
     registry: &'a Registry,
@@ -45,9 +45,9 @@ impl<'a> Submitter<'a> {
         Ok(Self { client, registry, study, folder })
     }
 
-    /// Executes a workflow of stand-ins to its end. The manager then forgets the study.
-    pub(super) fn execute(&self, stand_ins: StandInWorkflow) -> CommandResult<ExecutionRecord> {
-        let StandInWorkflow { workflow, mean_region_bytes, .. } = stand_ins;
+    /// Executes a workflow of emulated tasks to its end. The manager then forgets the study.
+    pub(super) fn execute(&self, emulated: EmulatedWorkflow) -> CommandResult<ExecutionRecord> {
+        let EmulatedWorkflow { workflow, mean_region_bytes, .. } = emulated;
         let values: Vec<Value> = workflow.parameters.iter().map(|parameter| parameter.default).collect();
         let study = Study { workflow, ..self.study.clone() };
         let file = self.folder.path().join("study.toml");

@@ -25,7 +25,7 @@ pub(super) fn lines(evaluation: &Evaluation) -> Vec<String> {
         ]
     };
     let rows = evaluation.simulated.iter().zip(&evaluation.executed).map(row);
-    let mut lines = vec![String::new(), "execution by stand-ins".to_owned()];
+    let mut lines = vec![String::new(), "execution by emulated tasks".to_owned()];
     lines.extend(aligned(2, header.map(str::to_owned).to_vec(), rows));
     lines.push(overhead(evaluation));
     lines

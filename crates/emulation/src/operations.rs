@@ -1,4 +1,4 @@
-//! Operations of stand-ins. Each one waits, and passes a token on: tasks of a job run in the order of their tokens.
+//! Operations of emulated tasks. Each one waits, and passes a token on: tasks of a job run in the order of their tokens.
 //!
 //! Results depend on the arguments only. The time does not: a worker that has a file need not fetch it.
 
@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Name of the operation that begins a job: it runs once for each executed job.
-pub const JOB_OPERATION: &str = "stand-in.queue";
+pub const JOB_OPERATION: &str = "emulation.queue";
 
 /// Version of all operations.
 pub(crate) const VERSION: u32 = 1;
@@ -55,18 +55,18 @@ pub(crate) const QUEUE: DeclaredOperation = DeclaredOperation {
 
 /// Waits for the clustering delay of a job.
 pub(crate) const CLUSTERING: DeclaredOperation =
-    DeclaredOperation { name: "stand-in.clustering", inputs: &[TOKEN_PORT], ..QUEUE };
+    DeclaredOperation { name: "emulation.clustering", inputs: &[TOKEN_PORT], ..QUEUE };
 
 /// Waits for the run time of a task.
 pub(crate) const RUN: DeclaredOperation = DeclaredOperation {
-    name: "stand-in.run",
+    name: "emulation.run",
     arguments: &[EXECUTION, Argument { name: "task", accepts: IDS }, SECONDS],
     ..CLUSTERING
 };
 
 /// Reads the token of another job, so that a job without its files depends on it.
 pub(crate) const AFTER: DeclaredOperation = DeclaredOperation {
-    name: "stand-in.after",
+    name: "emulation.after",
     arguments: &[],
     inputs: &[TOKEN_PORT, Port { name: "other", element: TOKEN }],
     run: |_, _| Ok(token()),
@@ -75,7 +75,7 @@ pub(crate) const AFTER: DeclaredOperation = DeclaredOperation {
 
 /// Fetches the file of another job: waits for its transfer if this process does not have it, then copies its bytes.
 pub(crate) const FETCH: DeclaredOperation = DeclaredOperation {
-    name: "stand-in.fetch",
+    name: "emulation.fetch",
     arguments: &[EXECUTION, FILE, SECONDS],
     inputs: &[TOKEN_PORT, CONTENT_PORT],
     memory_bytes: |pixels| TOKEN.bytes(pixels) + CONTENT.bytes(pixels),
@@ -94,7 +94,7 @@ pub(crate) const FETCH: DeclaredOperation = DeclaredOperation {
 
 /// Fetches a file that no job writes.
 pub(crate) const READ: DeclaredOperation = DeclaredOperation {
-    name: "stand-in.read",
+    name: "emulation.read",
     arguments: &[EXECUTION, FILE, SECONDS, BYTES],
     inputs: &[TOKEN_PORT],
     memory_bytes: |pixels| TOKEN.bytes(pixels) + CONTENT.bytes(pixels),
@@ -111,7 +111,7 @@ pub(crate) const READ: DeclaredOperation = DeclaredOperation {
 
 /// Writes a file that other jobs read. Its bytes depend on the file, so that files of equal size differ.
 pub(crate) const WRITE: DeclaredOperation = DeclaredOperation {
-    name: "stand-in.write",
+    name: "emulation.write",
     arguments: &[EXECUTION, FILE, BYTES],
     inputs: &[TOKEN_PORT],
     outputs: &[TOKEN_PORT, CONTENT_PORT],
@@ -130,7 +130,7 @@ pub(crate) const WRITE: DeclaredOperation = DeclaredOperation {
 
 /// Ends an execution: returns its number of jobs as a table.
 pub(crate) const END: DeclaredOperation = DeclaredOperation {
-    name: "stand-in.end",
+    name: "emulation.end",
     arguments: &[EXECUTION, Argument { name: "jobs", accepts: IDS }],
     inputs: &[TOKEN_PORT],
     outputs: &[Port { name: "table", element: ElementType::Table }],
@@ -139,7 +139,7 @@ pub(crate) const END: DeclaredOperation = DeclaredOperation {
     ..QUEUE
 };
 
-/// Returns all operations of stand-ins.
+/// Returns all operations of emulated tasks.
 pub fn operations() -> impl Iterator<Item = Arc<dyn Operation>> {
     [QUEUE, CLUSTERING, RUN, AFTER, FETCH, READ, WRITE, END]
         .into_iter()

@@ -1,7 +1,10 @@
-//! Stage of a job: its stand-ins in the order of the simulation, with the regions of its inputs and outputs.
+//! Stage of a job: its emulated tasks in the order of the simulation, with the regions of its inputs and outputs.
 
+use crate::context::{Context, JobDelays, file_region};
+use crate::error::EmulationError;
 use crate::operations::{AFTER, CLUSTERING, END, FETCH, QUEUE, READ, RUN, TOKEN, VERSION, WRITE};
-use crate::workflow::{Context, JobDelays, Parameters, StandInError, file_region};
+use crate::parameters::Parameters;
+
 use pleach_workflow::{
     DeclaredOperation, InputOrigin, RegionDecl, Stage, StageInput, StageOutput, Task, TaskInput,
 };
@@ -28,7 +31,7 @@ impl JobStage {
     /// Returns the stage of a job with these tasks. `stages` are those of earlier jobs.
     ///
     /// # Errors
-    /// [`StandInError::Seconds`] if a wait is too long.
+    /// [`EmulationError::Seconds`] if a wait is too long.
     pub(crate) fn of_job(
         context: &Context<'_>,
         number: u32,
@@ -36,7 +39,7 @@ impl JobStage {
         delays: JobDelays,
         stages: &[Stage],
         parameters: &mut Parameters,
-    ) -> Result<Stage, StandInError> {
+    ) -> Result<Stage, EmulationError> {
         let (execution, jobs) = (context.execution, context.jobs);
         let job = &jobs.tasks()[number as usize];
         let mut stage = Self::default();
@@ -89,7 +92,7 @@ impl JobStage {
         number: u32,
         stages: &[Stage],
         parameters: &mut Parameters,
-    ) -> Result<(), StandInError> {
+    ) -> Result<(), EmulationError> {
         let jobs = context.jobs;
         let (job, parents) = (&jobs.tasks()[number as usize], jobs.parents(number));
         // A file of another job than a parent is read without waiting for that job, as in the simulation.

@@ -1,4 +1,4 @@
-//! Files that this process has: those that its stand-ins have fetched or written, by execution.
+//! Files that this process has: those that its emulated tasks have fetched or written, by execution.
 
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, HashSet};

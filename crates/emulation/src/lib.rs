@@ -1,0 +1,22 @@
+//! Emulated tasks of other systems' workflows: operations that wait and copy bytes, and the workflow of stages that executes a
+//! clustering with them.
+//!
+//! A job becomes a stage, whose tasks run one after the other: the queue delay, the transfer of each input, the clustering
+//! delay, the run time of each task, and the outputs that other jobs read. Files between jobs are byte regions between stages.
+//! An emulated task computes nothing: it takes the time and moves the bytes of the task that it replaces.
+//!
+//! Limits: engine and post delays occupy no worker, so no emulated task takes them. A worker executes one job at a time if it
+//! has one slot and the manager grants in the order of release.
+
+mod context;
+mod error;
+mod job_stage;
+mod operations;
+mod parameters;
+mod present_files;
+mod workflow;
+
+pub use context::JobDelays;
+pub use error::{EmulationError, MAX_BYTES, MAX_TASKS};
+pub use operations::{JOB_OPERATION, operations};
+pub use workflow::{EmulatedWorkflow, JOBS_METRIC, emulated_workflow};
