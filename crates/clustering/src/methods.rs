@@ -11,6 +11,7 @@ use crate::clustering::Clustering;
 use crate::metrics::{Reading, impact_factors};
 use crate::reduction::reduced;
 use crate::workflow::Workflow;
+pub(crate) use limits::{starts_of_jobs, task_bytes};
 
 /// Horizontal clustering method.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]

@@ -22,18 +22,59 @@ pub fn reduced(workflow: &Workflow) -> Workflow {
     workflow.with_edges(&kept).expect("a part of the edges of a graph without cycles")
 }
 
+/// A graph without cycles, with the levels of its tasks.
+pub(crate) trait Graph {
+    /// Returns the number of tasks.
+    fn len(&self) -> usize;
+    /// Returns the children of a task.
+    fn children(&self, task: u32) -> &[u32];
+    /// Returns the parents of a task.
+    fn parents(&self, task: u32) -> &[u32];
+    /// Returns the level of a task, from 0: 1 more than the highest level of its parents.
+    fn level_of(&self, task: u32) -> usize;
+    /// Returns the tasks of a level.
+    fn level(&self, level: usize) -> &[u32];
+}
+
+impl Graph for Workflow {
+    fn len(&self) -> usize {
+        self.tasks().len()
+    }
+
+    fn children(&self, task: u32) -> &[u32] {
+        self.children(task)
+    }
+
+    fn parents(&self, task: u32) -> &[u32] {
+        self.parents(task)
+    }
+
+    fn level_of(&self, task: u32) -> usize {
+        self.level_of(task)
+    }
+
+    fn level(&self, level: usize) -> &[u32] {
+        &self.levels()[level]
+    }
+}
+
 /// Returns the redundant edges in ascending order.
-fn redundant_edges(workflow: &Workflow) -> Vec<(u32, u32)> {
-    let is_long = |parent: u32, child: u32| workflow.level_of(child) > workflow.level_of(parent) + 1;
-    let mut targets: Vec<u32> =
-        workflow.edges().filter(|(parent, child)| is_long(*parent, *child)).map(|edge| edge.1).collect();
+pub(crate) fn redundant_edges(workflow: &impl Graph) -> Vec<(u32, u32)> {
+    let mut targets = Vec::new();
+    for parent in 0..workflow.len() as u32 {
+        let next = workflow.level_of(parent) + 1;
+        targets.extend(workflow.children(parent).iter().filter(|child| workflow.level_of(**child) > next));
+    }
     targets.sort_unstable();
     targets.dedup();
     // Targets of one level share a pass, so that each pass covers few levels.
     targets.sort_by_key(|target| workflow.level_of(*target));
     let mut redundant = Vec::new();
-    let mut bits = vec![None; workflow.tasks().len()];
-    let mut rows = vec![[0; WORDS]; workflow.tasks().len()];
+    if targets.is_empty() {
+        return redundant;
+    }
+    let mut bits = vec![None; workflow.len()];
+    let mut rows = vec![[0; WORDS]; workflow.len()];
     for block in targets.chunks(64 * WORDS) {
         for (bit, target) in block.iter().enumerate() {
             bits[*target as usize] = Some(bit);
@@ -49,7 +90,7 @@ fn redundant_edges(workflow: &Workflow) -> Vec<(u32, u32)> {
 
 /// Adds the redundant edges to the targets of a block. `bits` has the bit of each target.
 fn pass(
-    workflow: &Workflow,
+    workflow: &impl Graph,
     block: &[u32],
     bits: &[Option<usize>],
     rows: &mut [Row],
@@ -58,7 +99,7 @@ fn pass(
     let parents = block.iter().flat_map(|target| workflow.parents(*target));
     let bottom = parents.map(|parent| workflow.level_of(*parent)).min().unwrap_or(0);
     let top = block.iter().map(|target| workflow.level_of(*target)).max().unwrap_or(0);
-    for task in workflow.levels()[bottom..top].iter().rev().flatten() {
+    for task in (bottom..top).rev().flat_map(|level| workflow.level(level)) {
         let mut row = [0; WORDS];
         for child in workflow.children(*task) {
             if workflow.level_of(*child) < top {

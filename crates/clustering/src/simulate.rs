@@ -19,10 +19,13 @@ mod execution;
 mod jobs;
 mod locality;
 mod platform;
+mod prepared;
 
 pub use delay::{Delay, Overheads, WORKFLOWSIM_SHAPE};
 pub use execution::{Execution, Gain, JobRecord, PhaseSeconds};
+pub(crate) use jobs::Jobs;
 pub use platform::{Platform, PlatformError};
+pub(crate) use prepared::Prepared;
 
 use crate::clustering::Clustering;
 use crate::workflow::Workflow;
@@ -46,7 +49,14 @@ pub(crate) fn simulate_jobs(
     platform: &Platform,
     seed: u64,
 ) -> Execution {
-    engine::execute(workflow.files(), &jobs::Jobs::new(workflow, seconds, jobs), platform, seed)
+    let jobs = Jobs::new(&Prepared::new(workflow), seconds, jobs.iter().map(Vec::as_slice));
+    Execution::new(engine::execute(workflow.files(), &jobs, platform, seed), platform.workers().get())
+}
+
+/// Returns the makespan of jobs in seconds, as [`simulate`] does.
+pub(crate) fn makespan(workflow: &Workflow, jobs: &Jobs, platform: &Platform, seed: u64) -> f64 {
+    let records = engine::execute(workflow.files(), jobs, platform, seed);
+    records.iter().map(|job| job.ended).fold(0.0, f64::max)
 }
 
 /// Returns the makespan in seconds without clustering: one job for each task.

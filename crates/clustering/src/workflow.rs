@@ -1,5 +1,6 @@
 //! Workflow of tasks: a directed acyclic graph with run times and files (paper 002, section 3).
 
+pub(crate) mod lists;
 mod variance;
 
 use std::collections::HashMap;

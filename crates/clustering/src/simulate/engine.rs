@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use super::execution::{Execution, JobRecord};
+use super::execution::JobRecord;
 use super::jobs::Jobs;
 use super::locality::Locality;
 use super::platform::Platform;
@@ -30,11 +30,11 @@ impl PartialOrd for Time {
 /// Jobs by time, then by number: events at the same time have one order on every machine.
 type Queue = BinaryHeap<Reverse<(Time, u32)>>;
 
-/// Simulates the execution of jobs.
+/// Simulates the execution of jobs. Returns a record for each of them.
 ///
 /// # Panics
 /// If jobs depend on each other in a cycle, or no job can run.
-pub(crate) fn execute(files: &[DataFile], jobs: &Jobs, platform: &Platform, seed: u64) -> Execution {
+pub(crate) fn execute(files: &[DataFile], jobs: &Jobs, platform: &Platform, seed: u64) -> Vec<JobRecord> {
     let workers = platform.workers().get();
     // More workers than jobs stay without files: the lowest numbers are taken first.
     let mut engine = Engine {
@@ -62,7 +62,7 @@ pub(crate) fn execute(files: &[DataFile], jobs: &Jobs, platform: &Platform, seed
     }
     let records: Vec<JobRecord> = engine.records.into_iter().flatten().collect();
     assert!(records.len() == jobs.list.len(), "jobs depend on each other in a cycle");
-    Execution::new(records, workers)
+    records
 }
 
 struct Engine<'a> {
@@ -101,7 +101,7 @@ impl Engine<'_> {
             if submitted > now {
                 return;
             }
-            let Some(worker) = self.locality.occupy(&self.jobs.list[job as usize].reads) else { return };
+            let Some(worker) = self.locality.occupy(self.jobs.reads.get(job)) else { return };
             self.submitted.pop();
             let record = self.record(job, worker, submitted, now);
             self.ends.push(Reverse((Time(record.ended), job)));
@@ -112,8 +112,9 @@ impl Engine<'_> {
     fn record(&mut self, number: u32, worker: u32, submitted: f64, started: f64) -> JobRecord {
         let job = &self.jobs.list[number as usize];
         let overheads = self.platform.overheads();
-        let moved_bytes = self.locality.fetch(worker, &job.reads);
-        self.locality.write(worker, &job.writes);
+        let fetched = self.locality.fetch(worker, self.jobs.reads.get(number));
+        let moved_bytes = fetched.saturating_add(job.own_bytes);
+        self.locality.write(worker, self.jobs.writes.get(number));
         let queue = overheads.queue.seconds(self.seed, QUEUE, job.first);
         let transfer = moved_bytes as f64 / self.platform.bytes_per_second();
         let clustering = if job.is_clustered {
@@ -161,7 +162,7 @@ impl Engine<'_> {
             let jobs = self.jobs;
             let post = self.platform.overheads().post;
             let release = ended + post.seconds(self.seed, POST, jobs.list[job as usize].first);
-            for child in &jobs.children[job as usize] {
+            for child in jobs.children.get(job) {
                 let index = *child as usize;
                 self.released[index] = self.released[index].max(release);
                 self.waits_for[index] -= 1;

@@ -1,10 +1,12 @@
 //! Rows of the paper's experiments.
 
 use super::support::{candidates, five, hc, hrb, workers};
-use pleach_clustering::Workflow;
 use pleach_clustering::choose::Candidate;
-use pleach_clustering::experiments::{DATA_FACTORS, ExperimentRow, experiment_1, experiment_2, experiment_3};
+use pleach_clustering::experiments::{
+    DATA_FACTORS, ExperimentRow, MANY_WORKERS, experiment_1, experiment_2, experiment_3,
+};
 use pleach_clustering::simulate::Platform;
+use pleach_clustering::{Family, Workflow, generate};
 
 fn horizontal(workflow: &Workflow, platform: &Platform) -> Vec<Candidate> {
     let count = platform.workers().get();
@@ -53,4 +55,20 @@ fn data_and_workers_vary_in_experiment_2() {
     assert!((hrb(50.0, 20.0) - 0.147).abs() <= 0.01);
     assert!(hrb(1.0, 20.0) > hrb(100.0, 20.0));
     assert!(rows.iter().all(|row| row.experiment == 2 && row.workflow == "LIGO_800"));
+}
+
+#[test]
+fn runtime_balancing_gains_with_many_workers() {
+    let ligo = generate(Family::Ligo, 8000, 1).unwrap();
+    let counts = MANY_WORKERS.map(workers);
+    let candidates = |workflow: &Workflow, platform: &Platform| {
+        let count = platform.workers().get();
+        let candidate = |method: &str, clustering| Candidate::new(method, "none", clustering);
+        vec![candidate("hc", hc(workflow, count, 1)), candidate("hrb", hrb(workflow, count))]
+    };
+    let rows = experiment_2(&ligo, &Platform::default(), &[1.0], &counts, 0, candidates).unwrap();
+    assert_eq!(rows.len(), 10);
+    for pair in rows.chunks(2) {
+        assert!(pair[1].gain > 0.1 && pair[1].gain > pair[0].gain, "{pair:?}");
+    }
 }

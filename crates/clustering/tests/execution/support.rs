@@ -31,7 +31,8 @@ pub(crate) fn workers(count: usize) -> NonZeroUsize {
     NonZeroUsize::new(count).unwrap()
 }
 
-fn clustered(workflow: &Workflow, method: Method, count: usize, seed: u64) -> Clustering {
+/// A method with at most `count` jobs a level.
+pub(crate) fn clustered(workflow: &Workflow, method: Method, count: usize, seed: u64) -> Clustering {
     cluster(workflow, &Options { method, size: Size::Jobs(count), seed, ..Options::default() })
 }
 

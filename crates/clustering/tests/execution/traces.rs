@@ -1,8 +1,8 @@
 //! Real traces against the prototype's gains and the claims of the paper that hold.
 
-use super::support::{five, hc, hrb, posterior, prior, vc};
+use super::support::{clustered, five, hc, hrb, posterior, prior, vc};
 use pleach_clustering::simulate::{Platform, baseline, gain, simulate};
-use pleach_clustering::{Clustering, Workflow};
+use pleach_clustering::{Clustering, Method, Workflow};
 
 const JOBS: usize = 20;
 
@@ -28,18 +28,20 @@ fn shuffled(workflow: &Workflow, platform: &Platform, seeds: u64) -> (f64, f64, 
 #[test]
 fn gains_agree_with_the_prototype() {
     let Some(workflows) = five("gains_agree_with_the_prototype") else { return };
-    // HRB, VC, VC-HRB, HRB-VC.
+    // HRB, HIFB, HDB, VC, VC-HRB, HRB-VC.
     let table = [
-        [0.191, 0.093, 0.203, 0.190],
-        [0.467, 0.135, 0.615, 0.615],
-        [0.234, 0.001, 0.234, 0.234],
-        [0.072, -0.022, 0.080, 0.075],
-        [0.082, -0.002, 0.082, 0.082],
+        [0.191, -0.002, 0.058, 0.093, 0.203, 0.190],
+        [0.467, 0.466, 0.466, 0.135, 0.615, 0.615],
+        [0.234, 0.234, 0.234, 0.001, 0.234, 0.234],
+        [0.072, 0.072, 0.069, -0.022, 0.080, 0.075],
+        [0.082, 0.082, 0.080, -0.002, 0.082, 0.082],
     ];
-    for (workflow, [hrb, only, first, last]) in workflows.iter().zip(table) {
+    for (workflow, [hrb, hifb, hdb, only, first, last]) in workflows.iter().zip(table) {
         let gain = |clustering: &Clustering| gain(workflow, clustering, &Platform::default(), 0).gain();
         let name = workflow.name();
         near(&format!("{name} HRB"), gain(&balanced(workflow)), hrb);
+        near(&format!("{name} HIFB"), gain(&clustered(workflow, Method::Hifb, JOBS, 0)), hifb);
+        near(&format!("{name} HDB"), gain(&clustered(workflow, Method::Hdb, JOBS, 0)), hdb);
         near(&format!("{name} VC"), gain(&vc(workflow)), only);
         near(&format!("{name} VC-HRB"), gain(&prior(workflow, balanced)), first);
         near(&format!("{name} HRB-VC"), gain(&posterior(workflow, balanced)), last);
@@ -53,8 +55,10 @@ fn gains_of_shuffled_levels_agree_with_the_prototype() {
         let (mean, half_width, deviation) = shuffled(workflow, &Platform::default(), 100);
         let name = workflow.name();
         println!("{name}: HC {mean:.3} ± {half_width:.3}, deviation {deviation:.3}, prototype {prototype}");
-        // The prototype shuffled with seeds of its own: its value is one draw, ours the mean.
-        assert!((mean - prototype).abs() <= 0.01 + 2.0 * deviation, "{name}: {mean} ± {half_width}");
+        // The prototype's seeds and their number are unknown. Draws of Genome and SIPHT spread so far that its value may be one.
+        let is_spread = ["Genome_200", "SIPHT_200"].contains(&name);
+        let tolerance = if is_spread { deviation } else { 0.01 };
+        assert!((mean - prototype).abs() <= tolerance, "{name}: {mean} ± {half_width}, {deviation}");
     }
 }
 
@@ -62,7 +66,8 @@ fn gains_of_shuffled_levels_agree_with_the_prototype() {
 fn larger_files_reduce_the_gain_of_runtime_balancing_on_ligo() {
     let Some(workflows) = five("larger_files_reduce_the_gain_of_runtime_balancing_on_ligo") else { return };
     let mut last = 1.0;
-    for (factor, prototype) in [(1.0, 0.191), (10.0, 0.183), (50.0, 0.147), (100.0, 0.118)] {
+    let table = [(1.0, 0.191, -0.002), (10.0, 0.183, 0.008), (50.0, 0.147, 0.015), (100.0, 0.118, 0.028)];
+    for (factor, prototype, prototype_hifb) in table {
         let scaled = workflows[0].clone().with_scaled_files(factor);
         let ours = gain(&scaled, &balanced(&scaled), &Platform::default(), 0).gain();
         // The trace has several sizes of a file. With the last one, as here, the gain is .129, and with the first one .128.
@@ -70,6 +75,8 @@ fn larger_files_reduce_the_gain_of_runtime_balancing_on_ligo() {
         assert!((ours - prototype).abs() <= tolerance, "LIGO × {factor}: {ours:.4}, prototype {prototype}");
         assert!(ours < last, "× {factor}: {ours} after {last}");
         last = ours;
+        let hifb = gain(&scaled, &clustered(&scaled, Method::Hifb, JOBS, 0), &Platform::default(), 0).gain();
+        near(&format!("HIFB × {factor}"), hifb, prototype_hifb);
         // HC hardly changes: .058 to .064 in the prototype.
         let (mean, ..) = shuffled(&scaled, &Platform::default(), 20);
         assert!((0.04..0.09).contains(&mean), "× {factor}: HC {mean}");
