@@ -5,6 +5,8 @@ mod distance;
 mod impact;
 mod reading;
 
+use std::collections::BTreeMap;
+
 use crate::chains;
 use crate::clustering::Clustering;
 use crate::reduction::reduced;
@@ -57,22 +59,23 @@ pub struct ImbalanceChange {
     pub after: Vec<LevelMetrics>,
 }
 
-/// Returns the imbalance metrics of each level. Time grows with tasks and edges, and with the pairs of tasks that have
-/// different children and no successor in common with all others. Memory never grows with pairs.
+/// Returns the imbalance metrics of each level. Time grows with tasks × edges / 64 at most, in graphs whose edges lead to the next
+/// level. Memory never grows with pairs.
 #[must_use]
 pub fn metrics(workflow: &Workflow, reading: Reading) -> Vec<LevelMetrics> {
     let graph = reduced(workflow);
     let factors = impact_factors(&graph, reading);
     let run_times: Vec<f64> = graph.tasks().iter().map(|task| run_time(task.seconds, reading)).collect();
     let chains = chain_times(&graph, &run_times);
-    let levels = graph.levels().iter().enumerate();
+    let pairs = distance::pairs_by_distance(&graph, reading);
+    let levels = graph.levels().iter().zip(&pairs).enumerate();
     levels
-        .map(|(index, level)| {
+        .map(|(index, (level, pairs))| {
             let of = |values: &[f64]| {
                 Moments::new(&level.iter().map(|task| values[*task as usize]).collect::<Vec<_>>())
             };
             let (run_times_of_level, chains, factors) = (of(&run_times), of(&chains), of(&factors));
-            let (hdv, normalized_hdv) = distances(&graph, index, reading);
+            let (hdv, normalized_hdv) = distances(&graph, index, pairs, reading);
             let hrv = match reading {
                 Reading::Wfs => whole_variation(level.iter().map(|task| run_times[*task as usize] as u128)),
                 Reading::Definition | Reading::Table => variation(run_times_of_level, reading),
@@ -149,12 +152,11 @@ fn whole_variation(values: impl ExactSizeIterator<Item = u128> + Clone) -> f64 {
 }
 
 /// Returns the distance variance of a level, and its normalized value.
-fn distances(graph: &Workflow, index: usize, reading: Reading) -> (f64, f64) {
+fn distances(graph: &Workflow, index: usize, pairs: &BTreeMap<u32, u64>, reading: Reading) -> (f64, f64) {
     let tasks = graph.levels()[index].len();
     if tasks < 2 {
         return (0.0, 0.0);
     }
-    let pairs = distance::pairs_by_distance(graph, index, reading);
     let values = pairs.iter().map(|(distance, count)| (f64::from(*distance), *count));
     let moments = Moments::from_counts(values.clone());
     let (hdv, least) = match reading {

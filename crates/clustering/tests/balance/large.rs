@@ -1,6 +1,7 @@
 //! Large workflows.
 
 use crate::method_laws::METHODS;
+use crate::reference;
 use crate::support::{layered, workflow};
 use pleach_clustering::{Candidates, Method, Options, Reading, Size, Vertical, cluster, metrics, reduced};
 
@@ -40,6 +41,34 @@ fn a_hundred_thousand_tasks_have_metrics() {
     let (pairs, mean) = (50_000.0 * 49_999.0 / 2.0, 49_999.0_f64);
     let expected = (pairs * (2.0 - mean).powi(2) / 50_000.0).sqrt();
     assert!((table / expected - 1.0).abs() < 1e-12, "{table}");
+}
+
+/// Graphs whose pairs neither an index nor a walk over groups can count in few steps.
+#[test]
+fn random_wide_levels_have_the_distances_of_all_pairs() {
+    for (levels, children, long) in [(5, 2, None), (5, 3, Some(4))] {
+        let workflow = layered(levels, 150, children, long);
+        let graph = reduced(&workflow);
+        for reading in [Reading::Definition, Reading::Table] {
+            let found = metrics(&workflow, reading);
+            let [.., expected, _] = reference::metrics(&graph, 0, reading);
+            assert!((found[0].variance.hdv - expected).abs() < 1e-6, "{reading:?}: {found:?}, {expected}");
+        }
+    }
+}
+
+#[test]
+fn parallel_chains_have_the_distances_of_their_last_level() {
+    // Four chains of 15,000 tasks: none of their successors are common.
+    let edges: Vec<_> = (0..59_996).map(|task| (task, task + 4)).collect();
+    let workflow = workflow(&vec![1.0; 60_000], &edges);
+    let found = metrics(&workflow, Reading::Table);
+    // Six pairs at a distance of twice the remaining levels, with a mean over four tasks.
+    for (level, remaining) in [(0, 15_000.0_f64), (7_000, 8_000.0), (14_999, 1.0)] {
+        let distance = 2.0 * remaining;
+        let expected = (6.0 * (distance - 1.5 * distance).powi(2) / 4.0).sqrt();
+        assert_eq!((found[level].variance.hdv, found[level].tasks), (expected, 4));
+    }
 }
 
 #[test]

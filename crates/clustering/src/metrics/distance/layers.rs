@@ -3,7 +3,11 @@
 use std::collections::HashMap;
 
 use super::classes::Classes;
+use super::lanes;
 use crate::workflow::Workflow;
+
+/// Visits of elements below which a walk is always fast enough: some milliseconds.
+const MIN_VISITS: usize = 1 << 21;
 
 /// Largest number of unresolved pairs of groups that are listed: 8 MB.
 const MAX_PAIRS: usize = 1 << 20;
@@ -15,25 +19,48 @@ const UNKNOWN: u32 = u32::MAX;
 
 /// Returns for each step, from 1, the number of pairs of tasks whose successors after that number of edges have a task in common for
 /// the first time, and of those that had none in common before one of them ran out of successors.
-pub(super) fn meetings(graph: &Workflow, level: usize) -> Vec<(u64, u64)> {
-    meetings_with(graph, level, MAX_PAIRS)
+///
+/// Groups of equal successors make a walk fast in regular graphs. In others, lanes take each of the `edges` from this level on twice
+/// for 64 classes: a walk ends after as many visits.
+pub(super) fn meetings(graph: &Workflow, level: usize, edges: usize) -> Vec<(u64, u64)> {
+    let classes = Classes::new(graph, &graph.levels()[level]);
+    let max_visits = (2 * classes.len().div_ceil(lanes::LANES)).saturating_mul(edges).max(MIN_VISITS);
+    let walk = |max_visits| meetings_with(graph, &classes, MAX_PAIRS, max_visits);
+    walk(max_visits)
+        .or_else(|| lanes::by_step(graph, &classes).map(|pairs| by_step(&pairs)))
+        .or_else(|| walk(usize::MAX))
+        .expect("a walk without a limit")
 }
 
-/// Lists each unresolved pair once there are at most `max_pairs`.
-fn meetings_with(graph: &Workflow, level: usize, max_pairs: usize) -> Vec<(u64, u64)> {
-    let tasks = graph.levels()[level].len() as u64;
-    let mut unresolved = tasks * (tasks - 1) / 2;
-    let mut walk = Walk::new(graph, &graph.levels()[level], max_pairs);
+/// Returns pairs that meet beside pairs that have not met before one of them runs out of successors, by step from 1.
+fn by_step(pairs: &lanes::Pairs) -> Vec<(u64, u64)> {
+    let mut steps: Vec<(u64, u64)> =
+        pairs.met.iter().skip(1).copied().zip(pairs.apart.iter().copied()).collect();
+    let last = steps.iter().rposition(|counts| *counts != (0, 0)).map_or(0, |last| last + 1);
+    steps.truncate(last);
+    steps
+}
+
+/// Lists each unresolved pair once there are at most `max_pairs`. Returns `None` after more than `max_visits`.
+fn meetings_with(
+    graph: &Workflow,
+    classes: &Classes<'_>,
+    max_pairs: usize,
+    max_visits: usize,
+) -> Option<Vec<(u64, u64)>> {
+    let tasks: u64 = classes.weights.iter().sum();
+    let mut unresolved = tasks * tasks.saturating_sub(1) / 2;
+    let mut walk = Walk::new(graph, classes, max_pairs, max_visits);
     let mut steps = Vec::new();
     while unresolved > 0 {
-        let unmet = walk.resolve();
+        let unmet = walk.resolve()?;
         steps.push((unresolved - unmet.all, unmet.all - unmet.live));
         unresolved = unmet.live;
         if unresolved > 0 {
-            walk.advance();
+            walk.advance()?;
         }
     }
-    steps
+    Some(steps)
 }
 
 /// Pairs of tasks that have not met: all of them, and those whose tasks both have successors.
@@ -64,13 +91,21 @@ struct Walk<'a> {
     /// Unresolved pairs of groups. `None` if they are too many: any pair may be unresolved.
     pairs: Option<Vec<(u32, u32)>>,
     max_pairs: usize,
+    /// Visits of elements and of their holders that remain.
+    remaining_visits: usize,
 }
 
 impl<'a> Walk<'a> {
-    fn new(graph: &'a Workflow, level: &[u32], max_pairs: usize) -> Self {
-        let classes = Classes::new(graph, level);
-        let element_of = vec![UNKNOWN; graph.tasks().len()];
-        let mut walk = Self { graph, elements: vec![], element_of, groups: vec![], pairs: None, max_pairs };
+    fn new(graph: &'a Workflow, classes: &Classes<'_>, max_pairs: usize, max_visits: usize) -> Self {
+        let mut walk = Self {
+            graph,
+            elements: vec![],
+            element_of: vec![UNKNOWN; graph.tasks().len()],
+            groups: vec![],
+            pairs: None,
+            max_pairs,
+            remaining_visits: max_visits,
+        };
         for (children, weight) in classes.children.iter().zip(&classes.weights) {
             let mut elements: Vec<u32> = children.iter().map(|child| walk.element(*child)).collect();
             elements.sort_unstable();
@@ -88,8 +123,14 @@ impl<'a> Walk<'a> {
         *element
     }
 
-    /// Takes one step. Groups with the same elements become one.
-    fn advance(&mut self) {
+    /// Counts visits. Returns `None` if too few remain.
+    fn visit(&mut self, count: usize) -> Option<()> {
+        self.remaining_visits = self.remaining_visits.checked_sub(count)?;
+        Some(())
+    }
+
+    /// Takes one step. Groups with the same elements become one. Returns `None` after too many visits.
+    fn advance(&mut self) -> Option<()> {
         let graph = self.graph;
         let mut is_used = vec![false; self.elements.len()];
         for element in self.groups.iter().flat_map(|group| &group.elements) {
@@ -117,6 +158,8 @@ impl<'a> Walk<'a> {
         for group in std::mem::take(&mut self.groups) {
             let lists = group.elements.iter().map(|element| &successors[*element as usize]);
             let mut elements: Vec<u32> = lists.flatten().copied().collect();
+            // Sorting takes longer than a visit, and each element takes memory.
+            self.visit(8 * elements.len())?;
             elements.sort_unstable();
             elements.dedup();
             let number = *numbers.entry(elements).or_insert(weights.len() as u32);
@@ -139,15 +182,16 @@ impl<'a> Walk<'a> {
             pairs.sort_unstable();
             pairs.dedup();
         }
+        Some(())
     }
 
-    /// Counts the pairs that have not met, and drops groups without an unresolved pair.
-    fn resolve(&mut self) -> Unmet {
+    /// Counts the pairs that have not met, and drops groups without an unresolved pair. Returns `None` after too many visits.
+    fn resolve(&mut self) -> Option<Unmet> {
         let is_live = |group: &Group| group.elements.iter().any(|of| self.elements[*of as usize].is_some());
         let live: Vec<bool> = self.groups.iter().map(is_live).collect();
         let (unmet, keeps) = match self.pairs.take() {
-            Some(pairs) => self.check_pairs(pairs, &live),
-            None => self.check_all(&live),
+            Some(pairs) => self.check_pairs(pairs, &live)?,
+            None => self.check_all(&live)?,
         };
         let mut number = 0;
         let numbers: Vec<u32> = keeps
@@ -162,10 +206,12 @@ impl<'a> Walk<'a> {
         for (first, second) in self.pairs.iter_mut().flatten() {
             (*first, *second) = (numbers[*first as usize], numbers[*second as usize]);
         }
-        unmet
+        Some(unmet)
     }
 
-    fn check_pairs(&mut self, mut pairs: Vec<(u32, u32)>, live: &[bool]) -> (Unmet, Vec<bool>) {
+    fn check_pairs(&mut self, mut pairs: Vec<(u32, u32)>, live: &[bool]) -> Option<(Unmet, Vec<bool>)> {
+        let length = |group: u32| self.groups[group as usize].elements.len();
+        self.visit(pairs.iter().map(|(first, second)| length(*first).min(length(*second))).sum())?;
         let mut unmet = Unmet::default();
         let mut keeps = vec![false; live.len()];
         pairs.retain(|(first, second)| {
@@ -183,10 +229,10 @@ impl<'a> Walk<'a> {
             true
         });
         self.pairs = Some(pairs);
-        (unmet, keeps)
+        Some((unmet, keeps))
     }
 
-    fn check_all(&mut self, live: &[bool]) -> (Unmet, Vec<bool>) {
+    fn check_all(&mut self, live: &[bool]) -> Option<(Unmet, Vec<bool>)> {
         let mut holders = vec![Vec::new(); self.elements.len()];
         for (number, group) in (0_u32..).zip(&self.groups) {
             for element in &group.elements {
@@ -202,6 +248,7 @@ impl<'a> Walk<'a> {
         let mut last_seen = vec![UNKNOWN; live.len()];
         let mut pairs = Some(Vec::new());
         let max_pairs = self.max_pairs.min(MAX_PAIRS_PER_GROUP * live.len());
+        let mut visits = 0;
         for (number, group) in (0_u32..).zip(&self.groups) {
             let index = number as usize;
             if group.elements.is_empty() {
@@ -211,6 +258,10 @@ impl<'a> Walk<'a> {
                 continue;
             }
             let met = self.met(number, &holders, live, &mut last_seen, all);
+            visits += group.elements.iter().map(|element| holders[*element as usize].len()).sum::<usize>();
+            if visits > self.remaining_visits {
+                return None;
+            }
             unmet.all += group.weight * (all - met.all);
             if live[index] && met.live < all_live {
                 unmet.live += group.weight * (all_live - met.live);
@@ -221,7 +272,8 @@ impl<'a> Walk<'a> {
         unmet.all = unmet.all / 2 + within;
         unmet.live /= 2;
         self.pairs = pairs;
-        (unmet, keeps)
+        self.visit(visits)?;
+        Some((unmet, keeps))
     }
 
     /// Returns the weight of the groups that have met a group, itself among them, and marks them.
@@ -300,16 +352,27 @@ mod tests {
     }
 
     #[test]
-    fn listed_and_counted_pairs_agree() {
-        let graph = layered();
-        for level in 0..5 {
-            let counted = meetings_with(&graph, level, 0);
-            assert_eq!(counted, meetings_with(&graph, level, 20));
-            assert_eq!(counted, meetings_with(&graph, level, usize::MAX));
-            let tasks = graph.levels()[level].len() as u64;
-            assert_eq!(counted.iter().map(|(met, apart)| met + apart).sum::<u64>(), tasks * (tasks - 1) / 2);
+    fn walks_and_lanes_agree() {
+        // With edges over two levels, and with edges to the next level only.
+        let long: Vec<_> = layered().edges().chain((0..36).map(|task| (task, task + 24))).collect();
+        for graph in [layered(), layered().with_edges(&long).unwrap()] {
+            for level in 0..5 {
+                let classes = Classes::new(&graph, &graph.levels()[level]);
+                let walk = |max_pairs| meetings_with(&graph, &classes, max_pairs, usize::MAX).unwrap();
+                let counted = walk(0);
+                assert_eq!(counted, walk(20));
+                assert_eq!(counted, walk(usize::MAX));
+                let lanes = lanes::by_step(&graph, &classes).unwrap();
+                assert_eq!(by_step(&lanes), counted, "level {level}");
+                assert_eq!(meetings(&graph, level, 0), counted);
+                let tasks = graph.levels()[level].len() as u64;
+                let pairs = counted.iter().map(|(met, apart)| met + apart).sum::<u64>();
+                assert_eq!(pairs, tasks * (tasks - 1) / 2);
+            }
+            let classes = Classes::new(&graph, &graph.levels()[0]);
+            assert!(meetings_with(&graph, &classes, 0, usize::MAX).unwrap().len() > 1);
+            assert_eq!(meetings_with(&graph, &classes, 0, 10), None);
         }
-        assert!(meetings_with(&graph, 0, 0).len() > 1);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use super::classes::Classes;
+use super::lanes;
 use crate::workflow::Workflow;
 
 /// Entries of an index above which distances are computed without one: an entry and its inverse take 16 bytes, so an index
@@ -31,14 +32,12 @@ type Lanes = [i16; LANES];
 /// No path.
 const FAR: i16 = i16::MAX / 2;
 
-/// Distance between tasks of one class and the tasks of all classes.
+/// Distances between tasks of one class and the tasks of the nearest classes.
 #[derive(Debug)]
 pub(crate) struct Row {
-    /// Distance and class, by distance, where the distance is less than `rest`. The own class is among them if it has a second
-    /// task.
+    /// Distance and class, by distance, where the distance is less than that of all other classes. The own class is among them if it
+    /// has a second task.
     pub(crate) near: Vec<(u32, u32)>,
-    /// Distance to the tasks of all other classes.
-    pub(crate) rest: u32,
 }
 
 /// Distances between the tasks of a level, row by row: the length of the shortest path from one task to a common successor and
@@ -53,6 +52,8 @@ pub(crate) struct Rows<'a> {
     blocks: HashMap<usize, Vec<Lanes>>,
     /// Least distance per class in the present row, `u32::MAX` if unknown.
     best: Vec<u32>,
+    /// Classes in the present row.
+    touched: Vec<u32>,
 }
 
 /// Successors of classes, and classes of successors. Successors with one parent are left out: that parent is nearer.
@@ -72,15 +73,28 @@ impl<'a> Rows<'a> {
         let below = graph.levels()[level + 1..].iter().flatten();
         let edges: usize = below.map(|task| graph.children(*task).len()).sum();
         // A search takes each edge twice for each block, in about the time of four visits.
-        let max_visits = (classes.len().div_ceil(LANES) * edges * 8).max(MIN_VISITS);
-        let index = Index::new(graph, level, classes, max_visits);
-        Self { graph, level, classes, index, blocks: HashMap::new(), best: vec![u32::MAX; classes.len()] }
+        Self::with_visits(graph, level, classes, classes.len().div_ceil(LANES) * edges * 8)
+    }
+
+    /// Creates the rows of a level, with an index if all rows together visit at most `max_visits` of its entries.
+    fn with_visits(graph: &'a Workflow, level: usize, classes: &'a Classes<'a>, max_visits: usize) -> Self {
+        let index = Index::new(graph, level, classes, max_visits.max(MIN_VISITS));
+        let (blocks, best, touched) = (HashMap::new(), vec![u32::MAX; classes.len()], Vec::new());
+        Self { graph, level, classes, index, blocks, best, touched }
     }
 
     /// Returns the row of a class.
     pub(crate) fn row(&mut self, class: u32) -> Row {
+        let mut near = Vec::new();
+        self.visit(class, |distance, other| near.push((distance, other)));
+        near.sort_unstable();
+        Row { near }
+    }
+
+    /// Calls a function with the distance of each class in the row of a class that is nearer than the rest. Returns the distance of
+    /// the rest.
+    fn visit(&mut self, class: u32, mut near: impl FnMut(u32, u32)) -> u32 {
         let rest;
-        let mut touched = Vec::new();
         if let Some(index) = &self.index {
             rest = index.rest;
             for (successor, to) in &index.successors[class as usize] {
@@ -91,7 +105,7 @@ impl<'a> Rows<'a> {
                     }
                     let best = &mut self.best[*other as usize];
                     if *best == u32::MAX {
-                        touched.push(*other);
+                        self.touched.push(*other);
                     }
                     *best = distance.min(*best);
                 }
@@ -99,18 +113,16 @@ impl<'a> Rows<'a> {
         } else {
             rest = super::max_distance(self.graph, self.level);
             self.search(class);
-            touched.extend(0..self.classes.len() as u32);
+            self.touched.extend(0..self.classes.len() as u32);
         }
-        let mut near = Vec::with_capacity(touched.len());
-        for other in touched {
+        for other in self.touched.drain(..) {
             let distance = std::mem::replace(&mut self.best[other as usize], u32::MAX);
             let is_other_task = other != class || self.classes.weights[class as usize] > 1;
             if distance < rest && is_other_task {
-                near.push((distance, other));
+                near(distance, other);
             }
         }
-        near.sort_unstable();
-        Row { near, rest }
+        rest
     }
 
     /// Writes the row of a class that is computed without an index.
@@ -176,7 +188,7 @@ impl Index {
         let rest = rest(graph, level, classes, &mut search);
         // The longer of two paths shorter than `rest` together. Without edges over several levels, both have the same length.
         let max_length = if super::has_long_edges(graph, level) { rest - 2 } else { (rest - 1) / 2 };
-        let mut entries = 0;
+        let (mut entries, mut visits) = (0, 0);
         let mut lists = Vec::with_capacity(classes.len());
         let mut inverse = vec![Vec::new(); graph.tasks().len()];
         for (class, children) in (0..).zip(&classes.children) {
@@ -187,13 +199,15 @@ impl Index {
                 return None;
             }
             for (successor, length) in &list {
-                inverse[*successor as usize].push((*length, class));
+                let inverse: &mut Vec<_> = &mut inverse[*successor as usize];
+                // The square of the list's length, from that of the shorter list.
+                visits += 2 * inverse.len() + 1;
+                inverse.push((*length, class));
+            }
+            if visits > max_visits {
+                return None;
             }
             lists.push(list);
-        }
-        let visits: usize = inverse.iter().map(|list| list.len() * list.len()).sum();
-        if visits > max_visits {
-            return None;
         }
         for list in &mut inverse {
             list.sort_unstable();
@@ -282,20 +296,44 @@ impl<'a> Search<'a> {
     }
 }
 
-/// Adds the number of pairs by distance.
-pub(super) fn count(graph: &Workflow, level: usize, pairs: &mut BTreeMap<u32, u64>) {
+/// Adds the number of pairs by distance. `edges` are those from the level on.
+///
+/// An index makes rows fast in graphs where few tasks share successors. In others, lanes take each edge twice for 64 classes.
+pub(super) fn count(graph: &Workflow, level: usize, edges: usize, pairs: &mut BTreeMap<u32, u64>) {
     let classes = Classes::new(graph, &graph.levels()[level]);
-    let mut rows = Rows::new(graph, level, &classes);
-    let tasks: u64 = classes.weights.iter().sum();
-    for (class, weight) in (0..).zip(&classes.weights) {
-        let row = rows.row(class);
-        let mut remaining = tasks - 1;
-        for (distance, other) in &row.near {
-            let others = classes.weights[*other as usize] - u64::from(*other == class);
-            remaining -= others;
-            *pairs.entry(*distance).or_default() += weight * others;
+    let max_visits = 2 * classes.len().div_ceil(lanes::LANES) * edges;
+    let mut rows = Rows::with_visits(graph, level, &classes, max_visits);
+    let lanes = if rows.index.is_none() { lanes::by_distance(graph, level, &classes) } else { None };
+    match lanes {
+        Some(lanes) => {
+            for (distance, count) in (0..).zip(&lanes.met).filter(|(_, count)| **count > 0) {
+                *pairs.entry(distance).or_default() += count;
+            }
+            *pairs.entry(super::max_distance(graph, level)).or_default() += lanes.apart.iter().sum::<u64>();
         }
-        *pairs.entry(row.rest).or_default() += weight * remaining;
+        None => count_rows(&mut rows, pairs),
+    }
+}
+
+fn count_rows(rows: &mut Rows<'_>, pairs: &mut BTreeMap<u32, u64>) {
+    let classes = rows.classes;
+    let tasks: u64 = classes.weights.iter().sum();
+    let mut counts: Vec<u64> = Vec::new();
+    for (class, weight) in (0..).zip(&classes.weights) {
+        let mut remaining = tasks - 1;
+        let rest = rows.visit(class, |distance, other| {
+            let others = classes.weights[other as usize] - u64::from(other == class);
+            remaining -= others;
+            let distance = distance as usize;
+            if counts.len() <= distance {
+                counts.resize(distance + 1, 0);
+            }
+            counts[distance] += weight * others;
+        });
+        *pairs.entry(rest).or_default() += weight * remaining;
+    }
+    for (distance, count) in (0..).zip(counts) {
+        *pairs.entry(distance).or_default() += count;
     }
     // Each pair is in the rows of both of its tasks.
     for count in pairs.values_mut() {
@@ -319,13 +357,21 @@ mod tests {
         let classes = Classes::new(&graph, &graph.levels()[0]);
         let mut rows = Rows::new(&graph, 0, &classes);
         let indexed: Vec<Row> = (0..classes.len() as u32).map(|class| rows.row(class)).collect();
-        rows.index = None;
+        let rest = rows.index.take().unwrap().rest;
         for (class, row) in (0..).zip(&indexed) {
             let searched = rows.row(class);
-            let near: Vec<_> =
-                searched.near.into_iter().filter(|(distance, _)| *distance < row.rest).collect();
+            let near: Vec<_> = searched.near.into_iter().filter(|(distance, _)| *distance < rest).collect();
             assert_eq!(near, row.near);
         }
         assert!(indexed.iter().any(|row| !row.near.is_empty()));
+        let mut counted = BTreeMap::new();
+        count_rows(&mut rows, &mut counted);
+        counted.retain(|_, count| *count > 0);
+        let lanes = lanes::by_distance(&graph, 0, &classes).unwrap();
+        let apart: u64 = lanes.apart.iter().sum();
+        let mut met: BTreeMap<u32, u64> = (0..).zip(lanes.met).filter(|(_, count)| *count > 0).collect();
+        *met.entry(super::super::max_distance(&graph, 0)).or_default() += apart;
+        met.retain(|_, count| *count > 0);
+        assert_eq!(met, counted);
     }
 }
