@@ -1,5 +1,6 @@
 //! File formats of workflows.
 
+pub(crate) mod ids;
 pub(crate) mod text;
 
 use std::fmt;

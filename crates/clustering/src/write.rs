@@ -1,7 +1,7 @@
 //! Writes workflows as Pegasus DAX 2.1, DAG lines and WfCommons WfFormat 1.5, and the jobs of a clustering.
 //!
 //! Reading the text again gives the same tasks, dependencies and sizes. Names that a format cannot hold are refused before the
-//! first byte. A file that no task uses is not in DAX, and DAG has no name of the workflow.
+//! first byte, or escaped in WfFormat. A file that no task uses is not in DAX, and DAG has no name of the workflow.
 
 mod dag;
 mod dax;

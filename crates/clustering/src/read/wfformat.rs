@@ -12,6 +12,7 @@ use serde_json::Value;
 use super::draft::{BYTES, Draft, SECONDS, bytes_of, seconds_of};
 use super::error::{Located, Place, ReadProblem};
 use super::options::ReadOptions;
+use crate::format::ids::{RUNTIME_SYSTEM, unescaped};
 use crate::format::text::quoted;
 use crate::workflow::Workflow;
 
@@ -23,9 +24,16 @@ struct Version {
 }
 
 #[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
 struct Document {
     name: Option<String>,
     workflow: Graph,
+    runtime_system: Option<RuntimeSystem>,
+}
+
+#[derive(Debug, Deserialize)]
+struct RuntimeSystem {
+    name: Option<Value>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -94,9 +102,29 @@ pub(super) fn parse(name: &str, text: &str, options: ReadOptions) -> Result<Work
         let cause = format!("schemaVersion {}", quoted(&found));
         return Err(ReadProblem::Syntax { cause, allowed: "WfFormat 1.5 is allowed" }.at(Place::File));
     }
-    let document: Document = json(text)?;
+    let mut document: Document = json(text)?;
+    if document.runtime_system.as_ref().is_some_and(|system| system.name == Some(RUNTIME_SYSTEM.into())) {
+        unescape(&mut document.workflow);
+    }
     let draft = collect(document, options).map_err(|problem| problem.at(Place::File))?;
     draft.finish(name, options, |_| Place::File)
+}
+
+/// Restores the names that the writer has escaped.
+fn unescape(graph: &mut Graph) {
+    let restore = |id: &mut String| *id = unescaped(id).into_owned();
+    for task in &mut graph.specification.tasks {
+        restore(&mut task.id);
+        for list in [&mut task.parents, &mut task.children, &mut task.input_files, &mut task.output_files] {
+            list.iter_mut().for_each(restore);
+        }
+    }
+    graph.specification.files.iter_mut().for_each(|file| restore(&mut file.id));
+    graph
+        .execution
+        .iter_mut()
+        .flat_map(|execution| &mut execution.tasks)
+        .for_each(|run| restore(&mut run.id));
 }
 
 fn json<'de, T: Deserialize<'de>>(text: &'de str) -> Result<T, Located> {

@@ -1,11 +1,13 @@
-//! Writes WfCommons WfFormat 1.5.
+//! Writes WfCommons WfFormat 1.5. Ids that it does not allow are escaped, see [`escaped`]. The name of a task is its id as it is.
 
+use std::borrow::Cow;
 use std::io::Write;
 
 use serde::Serialize;
 
 use super::error::WriteError;
 use crate::format::Format;
+use crate::format::ids::{RUNTIME_SYSTEM, escaped};
 use crate::workflow::Workflow;
 
 /// The schema needs times, which a workflow does not have. They are the same for each, so that equal workflows are equal texts.
@@ -44,17 +46,17 @@ struct Specification<'a> {
 #[serde(rename_all = "camelCase")]
 struct TaskEntry<'a> {
     name: &'a str,
-    id: &'a str,
-    children: Vec<&'a str>,
-    input_files: Vec<&'a str>,
-    output_files: Vec<&'a str>,
-    parents: Vec<&'a str>,
+    id: Cow<'a, str>,
+    children: Vec<Cow<'a, str>>,
+    input_files: Vec<Cow<'a, str>>,
+    output_files: Vec<Cow<'a, str>>,
+    parents: Vec<Cow<'a, str>>,
 }
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct FileEntry<'a> {
-    id: &'a str,
+    id: Cow<'a, str>,
     size_in_bytes: u64,
 }
 
@@ -69,7 +71,7 @@ struct Execution<'a> {
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct RunEntry<'a> {
-    id: &'a str,
+    id: Cow<'a, str>,
     runtime_in_seconds: f64,
     command: Command<'a>,
 }
@@ -83,20 +85,22 @@ struct Command<'a> {
 /// Writes a workflow. Its makespan is the length of the longest path: the run on workers without limit and without overheads.
 pub(super) fn write(workflow: &Workflow, out: &mut impl Write) -> Result<(), WriteError> {
     check(workflow)?;
-    let ids = |tasks: &[u32]| tasks.iter().map(|task| workflow.tasks()[*task as usize].id.as_str()).collect();
+    let ids =
+        |tasks: &[u32]| tasks.iter().map(|task| escaped(&workflow.tasks()[*task as usize].id)).collect();
     let names =
-        |files: &[u32]| files.iter().map(|file| workflow.files()[*file as usize].name.as_str()).collect();
+        |files: &[u32]| files.iter().map(|file| escaped(&workflow.files()[*file as usize].name)).collect();
     let tasks = (0..).zip(workflow.tasks()).map(|(number, task)| TaskEntry {
         name: &task.id,
-        id: &task.id,
+        id: escaped(&task.id),
         children: ids(workflow.children(number)),
         input_files: names(&task.reads),
         output_files: names(&task.writes),
         parents: ids(workflow.parents(number)),
     });
-    let files = workflow.files().iter().map(|file| FileEntry { id: &file.name, size_in_bytes: file.bytes });
+    let files =
+        workflow.files().iter().map(|file| FileEntry { id: escaped(&file.name), size_in_bytes: file.bytes });
     let runs = workflow.tasks().iter().map(|task| RunEntry {
-        id: &task.id,
+        id: escaped(&task.id),
         runtime_in_seconds: task.seconds,
         command: Command { program: &task.kind, arguments: [] },
     });
@@ -113,7 +117,7 @@ pub(super) fn write(workflow: &Workflow, out: &mut impl Write) -> Result<(), Wri
                 tasks: runs.collect(),
             },
         },
-        runtime_system: RuntimeSystem { name: "pleach", version: env!("CARGO_PKG_VERSION") },
+        runtime_system: RuntimeSystem { name: RUNTIME_SYSTEM, version: env!("CARGO_PKG_VERSION") },
     };
     serde_json::to_writer_pretty(&mut *out, &instance)?;
     writeln!(out)?;
@@ -134,28 +138,19 @@ fn longest_path(workflow: &Workflow) -> f64 {
 }
 
 fn check(workflow: &Workflow) -> Result<(), WriteError> {
-    let refused = |element, name: &str, allowed| {
-        Err(WriteError::Name { element, name: name.to_owned(), format: Format::WfFormat, allowed })
-    };
+    let allowed = "1 character or more is allowed";
+    let refused =
+        |element| Err(WriteError::Name { element, name: String::new(), format: Format::WfFormat, allowed });
     if workflow.tasks().is_empty() {
         return Err(WriteError::Empty { name: workflow.name().to_owned(), format: Format::WfFormat });
     }
     if workflow.name().is_empty() {
-        return refused("workflow", "", "1 character or more is allowed");
+        return refused("workflow");
     }
     for task in workflow.tasks() {
         if task.kind.is_empty() {
-            return refused("kind", "", "1 character or more is allowed");
+            return refused("kind");
         }
     }
-    // The pattern that the schema has for ids in lists.
-    let is_allowed = |name: &str| {
-        !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))
-    };
-    let ids = workflow.tasks().iter().map(|task| ("task", &task.id));
-    let files = workflow.files().iter().map(|file| ("file", &file.name));
-    match ids.chain(files).find(|(_, name)| !is_allowed(name)) {
-        Some((element, name)) => refused(element, name, "ASCII letters, digits, -, _ and . are allowed"),
-        None => Ok(()),
-    }
+    Ok(())
 }

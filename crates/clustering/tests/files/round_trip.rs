@@ -81,9 +81,8 @@ fn holds(workflow: &Workflow, format: Format) -> bool {
             !tasks.is_empty() && one_word
         }
         Format::WfFormat => {
-            let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
             let named = !workflow.name().is_empty() && !kinds().any(String::is_empty);
-            !tasks.is_empty() && named && ids().all(|name| !name.is_empty() && name.chars().all(plain))
+            !tasks.is_empty() && named
         }
     }
 }
@@ -168,6 +167,38 @@ fn jobs_are_written_as_tasks() {
         ]
     });
     assert_eq!(json, expected);
+}
+
+/// Ids that WfFormat allows, in its whole text.
+#[test]
+fn names_are_escaped_as_ids_of_wfformat() {
+    let mut tasks = diamond().tasks().to_vec();
+    let ids = ["a b", "x-1", "/bin/sh#2", "é"];
+    tasks.iter_mut().zip(ids).for_each(|(task, id)| task.id = id.to_owned());
+    let files = ["", "x-", "x-_20"].map(|name| DataFile { name: name.to_owned(), bytes: 1 });
+    let edges: Vec<_> = diamond().edges().collect();
+    let workflow = Workflow::new("odd", tasks, files.to_vec(), &edges).unwrap();
+    let bytes = written(&workflow, Format::WfFormat);
+    assert_eq!(rows(&read(&bytes)), rows(&workflow));
+    let json: serde_json::Value = serde_json::from_slice(&bytes).unwrap();
+    let specification = &json["workflow"]["specification"];
+    let id = |entry: &serde_json::Value| entry["id"].as_str().unwrap().to_owned();
+    let ids: Vec<String> = ["tasks", "files"]
+        .into_iter()
+        .flat_map(|list| specification[list].as_array().unwrap().iter().map(id))
+        .collect();
+    assert_eq!(ids, ["x-a_20b", "x-x-1", "x-_2Fbin_2Fsh_232", "x-_C3_A9", "x-", "x-x-", "x-x-_5F20"]);
+    // Ids of other programs stay as they are.
+    let other = String::from_utf8(bytes).unwrap().replace("\"pleach\"", "\"other\"");
+    assert_eq!(read(other.as_bytes()).tasks()[0].id, "x-a_20b");
+}
+
+#[test]
+fn sipht_is_written_as_wfformat() {
+    let Some(data) = data("sipht_is_written_as_wfformat") else { return };
+    let bytes = std::fs::read(data.join("dax/Sipht_30.xml.gz")).unwrap();
+    let workflow = read(&bytes);
+    assert_eq!(rows(&read(&written(&workflow, Format::WfFormat))), rows(&workflow));
 }
 
 #[test]
