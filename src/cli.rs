@@ -22,8 +22,8 @@ pub(crate) use client::{
     SubmitArgs, WatchArgs,
 };
 pub(crate) use cluster::{
-    ClusterArgs, ClusterCommand, ClusteredFormatArg, ExecutionArgs, FormatArg, GenerateArgs, MAX_EXPONENT,
-    MAX_NUMBER, MethodArg, ReadingArg, SHAPES, VerticalArg,
+    ClusterArgs, ClusterCommand, ClusteredFormatArg, Estimates, ExecutionArgs, FormatArg, GenerateArgs,
+    MAX_EXPONENT, MAX_NUMBER, MethodArg, ReadingArg, SHAPES, Variation, VerticalArg,
 };
 pub(crate) use external::{AnalyzeArgs, ClassifyArgs, SampleArgs};
 pub(crate) use node::doctor::DoctorArgs;

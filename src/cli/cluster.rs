@@ -1,13 +1,15 @@
 //! Grammar of `pleach cluster`: task clustering of scientific workflows.
 
 mod execution;
+mod variation;
 
 use super::at_least_one;
 use clap::{Args, Subcommand, ValueEnum};
-use pleach_clustering::{Candidates, Family, Format, Reading, Vertical};
+use pleach_clustering::{Candidates, Family, Format, Reading};
 use pleach_planner::memory_size::MemorySize;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
+pub(crate) use variation::{Estimates, Variation};
 
 pub(crate) use execution::ExecutionArgs;
 
@@ -40,6 +42,18 @@ pub(crate) struct ClusterArgs {
     /// Maximum size of all inputs and outputs of a job's tasks, for afjs [default: tuned by simulation]
     #[arg(long, value_name = "SIZE", requires = "max_seconds")]
     pub(crate) max_bytes: Option<MemorySize>,
+    /// Number of seeds of hc, from --seed on, whose mean gain is printed
+    #[arg(long, value_name = "N", default_value = "1", value_parser = at_least_one::<NonZeroUsize>)]
+    pub(crate) seeds: NonZeroUsize,
+    /// Repeat the comparison for other values of a parameter: workers=, bandwidth=, queue= or data=
+    #[arg(long, value_name = "NAME=VALUES")]
+    pub(crate) sensitivity: Vec<Variation>,
+    /// Choose the method of each level from measured run times, beside one method for all levels
+    #[arg(long)]
+    pub(crate) portfolio: bool,
+    /// Spread of estimated run times for --portfolio: of each kind and of each task
+    #[arg(long, value_name = "KIND,TASK", default_value = "0.5,0.3", requires = "portfolio")]
+    pub(crate) estimates: Estimates,
     /// Reading of the imbalance metrics
     #[arg(long, value_enum, default_value_t = ReadingArg::Definition)]
     pub(crate) reading: ReadingArg,
@@ -72,7 +86,7 @@ pub(crate) struct ClusterArgs {
     #[arg(long, value_enum, requires = "out")]
     pub(crate) format: Option<ClusteredFormatArg>,
     /// Study of the execution: a study file (TOML) whose parameters are options of this command
-    #[arg(long, value_name = "STUDY", conflicts_with_all = ["out", "format", "execute"])]
+    #[arg(long, value_name = "STUDY", conflicts_with_all = ["out", "format", "execute", "seeds", "sensitivity", "portfolio"])]
     pub(crate) study: Option<PathBuf>,
     /// Folder for the results of --study [default: the name of the study file]
     #[arg(long, value_name = "DIR", requires = "study")]
@@ -169,6 +183,8 @@ pub(crate) enum VerticalArg {
     None,
     /// Join chains, then cluster the levels of these jobs
     Prior,
+    /// As prior, but cut chains where they exceed the mean job of their level
+    PriorBounded,
     /// Cluster levels, then join chains of these jobs
     Posterior,
     /// Join chains only, without a method
@@ -212,17 +228,6 @@ impl From<CandidatesArg> for Candidates {
         match candidates {
             CandidatesArg::Spread => Self::Spread,
             CandidatesArg::Examples => Self::Examples,
-        }
-    }
-}
-
-impl From<VerticalArg> for Vertical {
-    fn from(vertical: VerticalArg) -> Self {
-        match vertical {
-            VerticalArg::None => Self::None,
-            VerticalArg::Prior => Self::Prior,
-            VerticalArg::Posterior => Self::Posterior,
-            VerticalArg::Only => Self::Only,
         }
     }
 }

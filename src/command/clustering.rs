@@ -10,6 +10,8 @@ mod execution;
 mod output;
 mod parameters;
 mod plots;
+mod portfolio;
+mod sensitivity;
 mod study;
 mod table;
 
@@ -21,8 +23,9 @@ use document::Clusterings;
 use evaluation::{Evaluation, evaluate};
 use parameters::Point;
 use pleach_clustering::read::stem;
-use pleach_clustering::{ReadOptions, Vertical, Workflow, read};
+use pleach_clustering::{ReadOptions, Workflow, read};
 use pleach_workflow::Registry;
+use sensitivity::Comparison;
 use std::path::Path;
 
 /// Runs the command.
@@ -30,20 +33,23 @@ pub(super) fn execute(args: &ClusterArgs, registry: &Registry) -> CommandResult 
     if let Some(ClusterCommand::Generate(args)) = &args.command {
         return output::generate(args);
     }
-    let vertical = args.vertical.map(Vertical::from);
     let method = method(args)?;
     if let Some(file) = &args.study {
-        return study::execute(file, args, method, vertical);
+        return study::execute(file, args, method, args.vertical);
     }
     let settings = parameters::settings(args, &Point::default())?;
     output::check(args, method)?;
     execution::check(args)?;
+    let comparison = Comparison { method, vertical: args.vertical, reading: args.reading.into() };
     let mut evaluations: Vec<Evaluation> = Vec::new();
     for file in &args.files {
         let workflow = parameters::scaled(load(file, args)?, args, &Point::default())
             .map_err(|error| CommandError::Input(format!("{}: {error}", file.display())))?;
-        let evaluated = evaluate(file.clone(), workflow, method, vertical, args.reading.into(), &settings);
-        evaluations.push(evaluated.map_err(CommandError::defect)?);
+        let portfolio = portfolio::choose(&workflow, args, &settings)?;
+        let sensitivity = sensitivity::vary(&workflow, args, comparison, &settings)?;
+        let evaluated = evaluate(file.clone(), workflow, comparison, &settings);
+        let evaluated = evaluated.map_err(CommandError::defect)?;
+        evaluations.push(Evaluation { sensitivity, portfolio, ..evaluated });
     }
     if args.execution.execute {
         execution::execute(&args.execution, &mut evaluations, &settings, registry)?;

@@ -1,5 +1,8 @@
 //! `pleach cluster`: tables, documents, written jobs and figures of workflows, generated workflows, and refused input.
 
+mod choices;
+mod options;
+
 use crate::data;
 use crate::pleach::pleach;
 use pleach_clustering::simulate::{Delay, Overheads, Platform, simulate};
@@ -241,8 +244,14 @@ fn wrong_input_is_refused_in_one_line() {
     );
     let negative = format!("<adag>\n{}</job>\n</adag>", job("a", "-1"));
     let size = format!("<adag>\n{}<uses file=\"f\" link=\"input\"/>\n</job>\n</adag>", job("a", "1"));
+    let through_files = "FILE f 1\nTASK a k 1\nTASK b k 1\nOUTPUTS a f\nINPUTS b f\nEDGE b a\n";
+    let unit = r#"{"schemaVersion":"1.5","workflow":{"specification":{"tasks":[{"id":"a"}],"files":[{"id":"f","size":1}]},"execution":{"tasks":[{"id":"a","runtimeInSeconds":1}]}}}"#;
     for (name, content) in [
         ("cycle.dax", cycle.as_bytes()),
+        ("bomb.dax", b"<!DOCTYPE a [<!ENTITY b \"c\"><!ENTITY d \"&b;&b;\">]>\n<adag name=\"&d;\"/>"),
+        ("nan.dag", b"TASK a k NaN\n"),
+        ("files.dag", through_files.as_bytes()),
+        ("unit.json", unit.as_bytes()),
         ("negative.dax", negative.as_bytes()),
         ("size.dax", size.as_bytes()),
         ("garbage.gz", b"\x1f\x8bgarbage in place of gzip"),
@@ -263,6 +272,19 @@ fn wrong_input_is_refused_in_one_line() {
             &["size.dax"],
             r#"size.dax:3: file "f": size is missing; a whole number of bytes of 0 or more is allowed, without a unit"#,
         ),
+        (
+            &["bomb.dax"],
+            "bomb.dax:1: document type declaration; XML without a document type declaration is allowed",
+        ),
+        (
+            &["nan.dag"],
+            r#"nan.dag:1: task "a": run time "NaN"; a finite number of seconds of 0 or more is allowed, without a unit"#,
+        ),
+        (
+            &["files.dag"],
+            r#"files.dag: tasks depend on themselves through files: "a" → "b" → "a"; dependencies without a cycle are allowed"#,
+        ),
+        (&["unit.json"], r#"unit.json: file "f": size has no unit; sizeInBytes is allowed"#),
         (&["garbage.gz"], "garbage.gz: failed to read: invalid gzip header"),
         (&["other.json"], r#"other.json: schemaVersion "missing"; WfFormat 1.5 is allowed"#),
         (
@@ -272,6 +294,23 @@ fn wrong_input_is_refused_in_one_line() {
         (
             &["diamond.dax", "--queue", "-1"],
             "invalid value '-1' for '--queue <SECONDS>': a number of seconds from 0 to 1000000000 is allowed",
+        ),
+        (
+            &["diamond.dax", "--sensitivity", "jobs=1,2"],
+            "invalid value 'jobs=1,2' for '--sensitivity <NAME=VALUES>': workers=N,…, bandwidth=SIZE,…, queue=SECONDS,… and \
+             data=FACTOR,… are allowed",
+        ),
+        (
+            &["diamond.dax", "--sensitivity", "workers=1,0"],
+            "invalid value 'workers=1,0' for '--sensitivity <NAME=VALUES>': 1–100 numbers of 1 or more with commas are allowed",
+        ),
+        (
+            &["diamond.dax", "--portfolio", "--estimates", "0.5"],
+            "invalid value '0.5' for '--estimates <KIND,TASK>': two numbers from 0 to 10 with a comma are allowed",
+        ),
+        (
+            &["diamond.dax", "--portfolio", "--vertical", "posterior"],
+            "--portfolio: chooses for levels; --vertical none, prior and prior-bounded are allowed",
         ),
         (
             &["diamond.dax", "--max-seconds", "5"],

@@ -12,7 +12,12 @@ fn folder() -> PathBuf {
 /// Runs the figures of a label without the test data.
 fn run(results: &Path, args: &[&str]) -> Answer {
     let mut command = Command::new(folder().join("run"));
-    command.arg("--pleach").arg(assert_cmd::cargo::cargo_bin!("pleach")).arg("--results").arg(results).args(args);
+    command
+        .arg("--pleach")
+        .arg(assert_cmd::cargo::cargo_bin!("pleach"))
+        .arg("--results")
+        .arg(results)
+        .args(args);
     answer(command.env("PLEACH_TEST_DATA", results.join("no-data")))
 }
 
@@ -21,7 +26,8 @@ fn run(results: &Path, args: &[&str]) -> Answer {
 #[test]
 fn the_frame_passes_its_own_tests() {
     let mut command = Command::new("python3");
-    let tested = answer(command.args(["-m", "unittest", "test_papers", "test_studies"]).current_dir(folder()));
+    let tested =
+        answer(command.args(["-m", "unittest", "test_papers", "test_studies"]).current_dir(folder()));
     assert_eq!(tested.code, 0, "{}", tested.stderr);
     assert!(tested.stderr.trim_end().ends_with("OK"), "{}", tested.stderr);
 }
@@ -65,7 +71,8 @@ fn the_chapter_has_every_registered_figure() {
     let listed = run(Path::new("unused"), &["--list"]).done();
     let chapter = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/papers.md");
     let chapter = fs::read_to_string(chapter).expect("a chapter");
-    let names = listed.lines().filter_map(|line| line.split('\t').next()).flat_map(|names| names.split(" = "));
+    let names =
+        listed.lines().filter_map(|line| line.split('\t').next()).flat_map(|names| names.split(" = "));
     let missing: Vec<&str> = names.filter(|name| !chapter.contains(&format!("| [{name}](#"))).collect();
     assert!(missing.is_empty(), "not in docs/papers.md, written by benches/papers/run: {missing:?}");
 }

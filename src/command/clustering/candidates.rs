@@ -1,10 +1,12 @@
 //! Clusterings of a workflow: methods with vertical modes, with limits that are given or tuned by simulation.
 
-use crate::cli::MethodArg;
+use crate::cli::{MethodArg, VerticalArg};
+use pleach_clustering::choose::{self, rank};
 use pleach_clustering::simulate::{Execution, Gain, Platform, simulate};
-use pleach_clustering::tune::{Tuned, tune_seconds, tune_seconds_and_bytes};
+use pleach_clustering::tune::{Tuned, TunedMethod, tune};
 use pleach_clustering::{Clustering, Method, Options, Vertical, Workflow, cluster};
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
+use std::num::NonZeroUsize;
 
 /// Clustering method, without its limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,32 +53,44 @@ impl MethodName {
 }
 
 /// Returns the name of a vertical mode as an argument.
-pub(super) fn vertical_name(vertical: Vertical) -> &'static str {
+pub(super) fn vertical_name(vertical: VerticalArg) -> &'static str {
     match vertical {
-        Vertical::None => "none",
-        Vertical::Prior => "prior",
-        Vertical::Posterior => "posterior",
-        Vertical::Only => "only",
+        VerticalArg::None => "none",
+        VerticalArg::Prior => "prior",
+        VerticalArg::PriorBounded => "prior-bounded",
+        VerticalArg::Posterior => "posterior",
+        VerticalArg::Only => "only",
     }
+}
+
+/// Returns options with a vertical mode.
+pub(super) fn with_vertical(options: Options, vertical: VerticalArg) -> Options {
+    let mode = match vertical {
+        VerticalArg::None => Vertical::None,
+        VerticalArg::Prior | VerticalArg::PriorBounded => Vertical::Prior,
+        VerticalArg::Posterior => Vertical::Posterior,
+        VerticalArg::Only => Vertical::Only,
+    };
+    Options { vertical: mode, bounded_chains: vertical == VerticalArg::PriorBounded, ..options }
 }
 
 /// A method with a vertical mode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Candidate {
     pub(super) method: MethodName,
-    pub(super) vertical: Vertical,
+    pub(super) vertical: VerticalArg,
 }
 
 impl Candidate {
     /// One job for each task.
-    pub(super) const SINGLE: Self = Self { method: MethodName::None, vertical: Vertical::None };
+    pub(super) const SINGLE: Self = Self { method: MethodName::None, vertical: VerticalArg::None };
 
     /// Returns the words for a sentence, such as `hrb, vertical prior`.
     pub(super) fn in_words(self) -> String {
         match (self.method, self.vertical) {
-            (MethodName::None, Vertical::None) => "no clustering".to_owned(),
-            (method, Vertical::None) => method.name().to_owned(),
-            (_, Vertical::Only) => "vertical clustering only".to_owned(),
+            (MethodName::None, VerticalArg::None) => "no clustering".to_owned(),
+            (method, VerticalArg::None) => method.name().to_owned(),
+            (_, VerticalArg::Only) => "vertical clustering only".to_owned(),
             (method, vertical) => format!("{}, vertical {}", method.name(), vertical_name(vertical)),
         }
     }
@@ -84,15 +98,17 @@ impl Candidate {
 
 /// Returns the candidates of a comparison: all methods with one vertical mode, or with each that joins chains of the
 /// workflow.
-pub(super) fn compared(vertical: Option<Vertical>, has_chains: bool) -> Vec<Candidate> {
+pub(super) fn compared(vertical: Option<VerticalArg>, has_chains: bool) -> Vec<Candidate> {
     let modes = match vertical {
         Some(vertical) => vec![vertical],
-        None if has_chains => vec![Vertical::None, Vertical::Only, Vertical::Prior, Vertical::Posterior],
+        None if has_chains => {
+            vec![VerticalArg::None, VerticalArg::Only, VerticalArg::Prior, VerticalArg::Posterior]
+        }
         // Jobs of levels may form chains that tasks do not.
-        None => vec![Vertical::None, Vertical::Posterior],
+        None => vec![VerticalArg::None, VerticalArg::Posterior],
     };
-    let of_mode = |vertical: Vertical| match vertical {
-        Vertical::Only => vec![Candidate { method: MethodName::None, vertical }],
+    let of_mode = |vertical: VerticalArg| match vertical {
+        VerticalArg::Only => vec![Candidate { method: MethodName::None, vertical }],
         _ => MethodName::HORIZONTAL.map(|method| Candidate { method, vertical }).to_vec(),
     };
     let mut candidates: Vec<Candidate> = modes.into_iter().flat_map(of_mode).collect();
@@ -108,13 +124,18 @@ pub(super) struct Limits {
     pub(super) max_bytes: Option<u64>,
     /// Number of simulations that tuned the limits. 0 for given limits.
     pub(super) simulations: usize,
+    /// Number of different clusterings among these simulations.
+    pub(super) clusterings: usize,
 }
 
 impl Limits {
+    fn given(max_seconds: f64, max_bytes: Option<u64>) -> Self {
+        Self { max_seconds, max_bytes, simulations: 0, clusterings: 0 }
+    }
+
     fn tuned(tuned: &Tuned) -> Self {
-        let best = tuned.best;
-        let (max_seconds, max_bytes) = (best.max_seconds, best.max_bytes);
-        Self { max_seconds, max_bytes, simulations: tuned.simulations() }
+        let (best, simulations, clusterings) = (tuned.best, tuned.simulations(), tuned.clusterings);
+        Self { max_seconds: best.max_seconds, max_bytes: best.max_bytes, simulations, clusterings }
     }
 
     fn method(self) -> Method {
@@ -136,6 +157,10 @@ pub(super) struct Settings {
     pub(super) max_seconds: Option<f64>,
     /// Given limit of AFJS in bytes.
     pub(super) max_bytes: Option<u64>,
+    /// Number of seeds of HC.
+    pub(super) seeds: NonZeroUsize,
+    /// Whether levels have as many jobs as there are workers, where these vary.
+    pub(super) jobs_follow_workers: bool,
 }
 
 impl Settings {
@@ -160,6 +185,18 @@ pub(super) struct Simulated {
     pub(super) limits: Option<Limits>,
     pub(super) clustering: Clustering,
     pub(super) execution: Execution,
+    /// Makespan over several seeds. `None` for one clustering.
+    pub(super) seeds: Option<SeedMean>,
+}
+
+/// Mean makespan over the seeds of HC.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct SeedMean {
+    pub(super) count: usize,
+    /// Mean makespan in seconds.
+    pub(super) makespan: f64,
+    /// Half the width of its 95 % interval in seconds.
+    pub(super) half_width: f64,
 }
 
 impl Simulated {
@@ -177,11 +214,26 @@ impl Simulated {
     }
 }
 
-/// Clusters a workflow by a candidate, and simulates the execution.
-pub(super) fn run(workflow: &Workflow, candidate: Candidate, settings: &Settings) -> Simulated {
-    let (limits, clustering) = jobs(workflow, candidate, settings);
-    let execution = settings.execute(workflow, &clustering);
-    Simulated { candidate, limits, clustering, execution }
+/// Clusters a workflow by a candidate. HC has a clustering for each seed.
+fn clusterings(
+    workflow: &Workflow,
+    candidate: Candidate,
+    settings: &Settings,
+) -> (Option<Limits>, Vec<Clustering>) {
+    let options = with_vertical(settings.options, candidate.vertical);
+    let limits = limits(workflow, candidate.method, &options, settings);
+    let method = match (candidate.method, limits) {
+        (_, Some(limits)) => limits.method(),
+        (MethodName::Hc, None) => Method::Hc,
+        (MethodName::Hrb, None) => Method::Hrb,
+        (MethodName::Hifb, None) => Method::Hifb,
+        (MethodName::Hdb, None) => Method::Hdb,
+        (MethodName::None | MethodName::Dfjs | MethodName::Afjs, None) => Method::None,
+    };
+    let seeds = if method == Method::Hc { settings.seeds.get() as u64 } else { 1 };
+    let seeds = (0..seeds).map(|seed| options.seed.wrapping_add(seed));
+    let clusterings = seeds.map(|seed| cluster(workflow, &Options { method, seed, ..options }));
+    (limits, clusterings.collect())
 }
 
 /// Clusters a workflow by a candidate, with the limits of DFJS and AFJS.
@@ -190,21 +242,31 @@ pub(super) fn jobs(
     candidate: Candidate,
     settings: &Settings,
 ) -> (Option<Limits>, Clustering) {
-    let clustered = |method: Method| {
-        cluster(workflow, &Options { method, vertical: candidate.vertical, ..settings.options })
-    };
-    let limits = limits(workflow, candidate.method, settings, |limits| {
-        settings.execute(workflow, &clustered(limits.method())).makespan
-    });
-    let clustering = clustered(match (candidate.method, limits) {
-        (_, Some(limits)) => limits.method(),
-        (MethodName::Hc, None) => Method::Hc,
-        (MethodName::Hrb, None) => Method::Hrb,
-        (MethodName::Hifb, None) => Method::Hifb,
-        (MethodName::Hdb, None) => Method::Hdb,
-        (MethodName::None | MethodName::Dfjs | MethodName::Afjs, None) => Method::None,
-    });
-    (limits, clustering)
+    let (limits, mut clusterings) = clusterings(workflow, candidate, settings);
+    (limits, clusterings.swap_remove(0))
+}
+
+/// Returns a candidate with its clusterings for a ranking.
+pub(super) fn ranked(workflow: &Workflow, candidate: Candidate, settings: &Settings) -> choose::Candidate {
+    choose::Candidate {
+        method: candidate.method.name().to_owned(),
+        vertical: vertical_name(candidate.vertical).to_owned(),
+        clusterings: clusterings(workflow, candidate, settings).1,
+    }
+}
+
+/// Clusters a workflow by a candidate, and simulates the execution. Of several seeds, the first one counts, beside their mean.
+pub(super) fn run(workflow: &Workflow, candidate: Candidate, settings: &Settings) -> Simulated {
+    let (limits, clusterings) = clusterings(workflow, candidate, settings);
+    let clustering = clusterings[0].clone();
+    let execution = settings.execute(workflow, &clustering);
+    let count = clusterings.len();
+    let all = choose::Candidate { clusterings, ..choose::Candidate::new("", "", clustering.clone()) };
+    let mean = (count > 1).then(|| rank(workflow, &[all], &settings.platform, settings.options.seed));
+    let mean = mean.and_then(|ranking| ranking.scores.into_iter().next());
+    let seeds = mean
+        .and_then(|score| Some(SeedMean { count, makespan: score.makespan, half_width: score.half_width? }));
+    Simulated { candidate, limits, clustering, execution, seeds }
 }
 
 /// Simulates candidates in parallel. Results are in their order.
@@ -229,37 +291,18 @@ pub(super) fn remove_equal_modes(simulated: &mut Vec<Simulated>) {
     });
 }
 
-/// Returns the limits of DFJS and AFJS: given ones, or tuned with the makespan that some limits give. `None` for other
-/// methods.
-fn limits(
-    workflow: &Workflow,
-    method: MethodName,
-    settings: &Settings,
-    makespan: impl Fn(Limits) -> f64,
-) -> Option<Limits> {
-    let with = |max_seconds: f64, max_bytes: Option<u64>| Limits { max_seconds, max_bytes, simulations: 0 };
-    let seconds = workflow.total_seconds();
+/// Returns the limits of DFJS and AFJS: given ones, or those of the least makespan. `None` for other methods.
+fn limits(workflow: &Workflow, method: MethodName, options: &Options, settings: &Settings) -> Option<Limits> {
+    let tuned = |method: TunedMethod| {
+        Limits::tuned(&tune(workflow, method, options, &settings.platform, options.seed))
+    };
     match (method, settings.max_seconds, settings.max_bytes) {
-        (MethodName::Dfjs, Some(max_seconds), _) => Some(with(max_seconds, None)),
-        (MethodName::Dfjs, None, _) => {
-            Some(Limits::tuned(&tune_seconds(seconds, |max_seconds| makespan(with(max_seconds, None)))))
-        }
-        (MethodName::Afjs, Some(max_seconds), Some(bytes)) => Some(with(max_seconds, Some(bytes))),
-        (MethodName::Afjs, ..) => {
-            let tuned = tune_seconds_and_bytes(seconds, data_bytes(workflow), |max_seconds, max_bytes| {
-                makespan(with(max_seconds, Some(max_bytes)))
-            });
-            Some(Limits::tuned(&tuned))
-        }
+        (MethodName::Dfjs, Some(max_seconds), _) => Some(Limits::given(max_seconds, None)),
+        (MethodName::Dfjs, None, _) => Some(tuned(TunedMethod::Dfjs)),
+        (MethodName::Afjs, Some(max_seconds), Some(bytes)) => Some(Limits::given(max_seconds, Some(bytes))),
+        (MethodName::Afjs, ..) => Some(tuned(TunedMethod::Afjs)),
         _ => None,
     }
-}
-
-/// Returns the sum of all inputs and outputs over the tasks, in bytes.
-fn data_bytes(workflow: &Workflow) -> u64 {
-    let bytes = |file: &u32| workflow.files()[*file as usize].bytes;
-    let of_tasks = workflow.tasks().iter().flat_map(|task| task.reads.iter().chain(&task.writes));
-    of_tasks.map(bytes).fold(0, u64::saturating_add)
 }
 
 #[cfg(test)]
@@ -272,8 +315,8 @@ mod tests {
         // No clustering, and six methods with each mode but the one without a method.
         assert_eq!(count(None, true), 1 + 6 + 1 + 6 + 6);
         assert_eq!(count(None, false), 1 + 6 + 6);
-        assert_eq!(count(Some(Vertical::Prior), false), 1 + 6);
-        assert_eq!(count(Some(Vertical::Only), true), 1 + 1);
+        assert_eq!(count(Some(VerticalArg::Prior), false), 1 + 6);
+        assert_eq!(count(Some(VerticalArg::Only), true), 1 + 1);
         assert_eq!(compared(None, true)[0], Candidate::SINGLE);
     }
 
@@ -281,8 +324,8 @@ mod tests {
     fn candidates_are_named_in_words() {
         let words = |method, vertical| Candidate { method, vertical }.in_words();
         assert_eq!(Candidate::SINGLE.in_words(), "no clustering");
-        assert_eq!(words(MethodName::Hdb, Vertical::None), "hdb");
-        assert_eq!(words(MethodName::Hdb, Vertical::Prior), "hdb, vertical prior");
-        assert_eq!(words(MethodName::None, Vertical::Only), "vertical clustering only");
+        assert_eq!(words(MethodName::Hdb, VerticalArg::None), "hdb");
+        assert_eq!(words(MethodName::Hdb, VerticalArg::Prior), "hdb, vertical prior");
+        assert_eq!(words(MethodName::None, VerticalArg::Only), "vertical clustering only");
     }
 }

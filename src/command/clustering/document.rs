@@ -1,9 +1,12 @@
 //! Document of `pleach cluster --json`.
 
+mod more;
+
 use super::candidates::{Limits, Settings, Simulated, vertical_name};
-use super::evaluation::Evaluation;
+use super::evaluation::{Evaluation, regret_of_rule};
 use super::executed::ExecutionRecord;
 use crate::cli::ReadingArg;
+use more::{PortfolioRecord, RowRecord};
 use pleach_clustering::simulate::Delay;
 use pleach_clustering::{Candidates, Imbalance, LevelMetrics, Size};
 use serde::Serialize;
@@ -20,6 +23,15 @@ pub(super) struct Clusterings<'a> {
     max_tasks: Option<usize>,
     platform: PlatformRecord,
     workflows: Vec<WorkflowRecord<'a>>,
+    /// Regret of the choices by rule, with `--method best`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rule_regret: Option<RegretRecord>,
+}
+
+#[derive(Debug, Serialize)]
+struct RegretRecord {
+    mean: f64,
+    max: f64,
 }
 
 #[derive(Debug, Serialize)]
@@ -57,6 +69,12 @@ struct WorkflowRecord<'a> {
     /// The choice by rule, with `--method best`.
     #[serde(skip_serializing_if = "Option::is_none")]
     rule: Option<RuleRecord<'a>>,
+    /// With `--sensitivity`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sensitivity: Option<Vec<RowRecord<'a>>>,
+    /// With `--portfolio`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    portfolio: Option<PortfolioRecord<'a>>,
 }
 
 #[derive(Debug, Serialize)]
@@ -76,6 +94,9 @@ struct ClusteringRecord<'a> {
     /// Limits of DFJS and AFJS.
     #[serde(skip_serializing_if = "Option::is_none")]
     limits: Option<LimitsRecord>,
+    /// Mean over several seeds of HC.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    seeds: Option<SeedsRecord>,
     /// Execution by emulated tasks, with `--execute`.
     #[serde(skip_serializing_if = "Option::is_none")]
     executed: Option<ExecutedRecord<'a>>,
@@ -90,6 +111,14 @@ struct ExecutedRecord<'a> {
     /// This gain minus the simulated one.
     gain_difference: f64,
     replicates: &'a [ExecutionRecord],
+}
+
+#[derive(Debug, Serialize)]
+struct SeedsRecord {
+    count: usize,
+    mean_makespan_seconds: f64,
+    /// Half the width of the 95 % interval of the mean.
+    half_width_seconds: f64,
 }
 
 #[derive(Debug, Serialize)]
@@ -109,6 +138,8 @@ struct LimitsRecord {
     max_bytes: Option<u64>,
     /// Simulations that tuned the limits. 0 for given limits.
     simulations: usize,
+    /// Different clusterings among them.
+    clusterings: usize,
 }
 
 #[derive(Debug, Serialize)]
@@ -170,6 +201,7 @@ impl<'a> Clusterings<'a> {
                 post: delay(overheads.post),
             },
             workflows: evaluations.iter().map(workflow).collect(),
+            rule_regret: regret_of_rule(evaluations).map(|(mean, max)| RegretRecord { mean, max }),
         }
     }
 }
@@ -202,6 +234,8 @@ fn workflow(evaluation: &Evaluation) -> WorkflowRecord<'_> {
         levels_before: evaluation.imbalance.before.iter().map(level).collect(),
         levels_after: evaluation.imbalance.after.iter().map(level).collect(),
         rule,
+        sensitivity: evaluation.sensitivity.as_ref().map(more::rows),
+        portfolio: evaluation.portfolio.as_ref().map(more::portfolio),
     }
 }
 
@@ -239,13 +273,18 @@ fn clustering<'a>(
             run_seconds: phases.run,
         },
         limits: simulated.limits.map(limits),
+        seeds: simulated.seeds.map(|mean| SeedsRecord {
+            count: mean.count,
+            mean_makespan_seconds: mean.makespan,
+            half_width_seconds: mean.half_width,
+        }),
         executed,
     }
 }
 
 fn limits(limits: Limits) -> LimitsRecord {
-    let Limits { max_seconds, max_bytes, simulations } = limits;
-    LimitsRecord { max_seconds, max_bytes, simulations }
+    let Limits { max_seconds, max_bytes, simulations, clusterings } = limits;
+    LimitsRecord { max_seconds, max_bytes, simulations, clusterings }
 }
 
 fn level(metrics: &LevelMetrics) -> LevelRecord {

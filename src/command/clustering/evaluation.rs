@@ -1,10 +1,12 @@
 //! Evaluation of a workflow: simulated clusterings, imbalance before and after, and the choice of a method.
 
 use super::candidates::{
-    Candidate, MethodName, Settings, Simulated, compared, remove_equal_modes, run, run_all,
+    Candidate, MethodName, Settings, Simulated, compared, remove_equal_modes, run, run_all, with_vertical,
 };
 use super::executed::Executed;
-use crate::cli::MethodArg;
+use super::portfolio::LevelPortfolio;
+use super::sensitivity::{Comparison, Sensitivity};
+use crate::cli::{MethodArg, VerticalArg};
 use pleach_clustering::chains::chains;
 use pleach_clustering::choose::{Advice, HorizontalMethod, LevelSummary, advise};
 use pleach_clustering::{
@@ -28,6 +30,10 @@ pub(super) struct Evaluation {
     pub(super) rule: Option<Rule>,
     /// Executions of the clusterings, in their order. Empty without `--execute`.
     pub(super) executed: Vec<Executed>,
+    /// The comparison for other values of parameters, with `--sensitivity`.
+    pub(super) sensitivity: Option<Sensitivity>,
+    /// The choice for each level, with `--portfolio`.
+    pub(super) portfolio: Option<LevelPortfolio>,
 }
 
 /// The choice by rule.
@@ -61,6 +67,14 @@ impl Evaluation {
     }
 }
 
+/// Returns the mean and the largest regret of the choices by rule. `None` without one.
+pub(super) fn regret_of_rule(evaluations: &[Evaluation]) -> Option<(f64, f64)> {
+    let regret = |evaluation: &Evaluation| evaluation.rule.as_ref().map(|rule| evaluation.regret(rule));
+    let regrets: Vec<f64> = evaluations.iter().filter_map(regret).collect();
+    let max = regrets.iter().copied().reduce(f64::max)?;
+    Some((regrets.iter().sum::<f64>() / regrets.len() as f64, max))
+}
+
 /// Clusters and simulates a workflow.
 ///
 /// # Errors
@@ -68,15 +82,14 @@ impl Evaluation {
 pub(super) fn evaluate(
     file: PathBuf,
     workflow: Workflow,
-    method: MethodArg,
-    vertical: Option<Vertical>,
-    reading: Reading,
+    comparison: Comparison,
     settings: &Settings,
 ) -> Result<Evaluation, WorkflowError> {
+    let Comparison { method, vertical, reading } = comparison;
     let mut rule = None;
     let simulated = match MethodName::single(method) {
         Some(method) => {
-            let candidate = Candidate { method, vertical: vertical.unwrap_or_default() };
+            let candidate = Candidate { method, vertical: vertical.unwrap_or(VerticalArg::None) };
             let mut candidates = vec![Candidate::SINGLE];
             candidates.extend(Some(candidate).filter(|candidate| *candidate != Candidate::SINGLE));
             run_all(&workflow, candidates, settings)
@@ -85,7 +98,7 @@ pub(super) fn evaluate(
             let chains = chains(&workflow).iter().filter(|chain| chain.len() > 1).count();
             let mut simulated = run_all(&workflow, compared(vertical, chains > 0), settings);
             remove_equal_modes(&mut simulated);
-            if method == MethodArg::Best && vertical != Some(Vertical::Only) {
+            if method == MethodArg::Best && vertical != Some(VerticalArg::Only) {
                 let advice = advice(&workflow, chains, vertical, reading, settings)?;
                 let position = advised(&workflow, &advice, vertical, settings, &mut simulated);
                 rule = Some(Rule { position, reason: advice.reason });
@@ -98,7 +111,8 @@ pub(super) fn evaluate(
         None => least(&simulated),
     };
     let imbalance = imbalance_after(&workflow, &simulated[shown].clustering, reading)?;
-    Ok(Evaluation { file, workflow, simulated, shown, imbalance, rule, executed: Vec::new() })
+    let (sensitivity, portfolio, executed) = (None, None, Vec::new());
+    Ok(Evaluation { file, workflow, simulated, shown, imbalance, rule, executed, sensitivity, portfolio })
 }
 
 /// Returns the position of the clustering with the least makespan, the first one of equals.
@@ -108,15 +122,17 @@ fn least(simulated: &[Simulated]) -> usize {
 }
 
 /// Returns the choice by rule, from the metrics of the levels that the method clusters.
-fn advice(
+pub(super) fn advice(
     workflow: &Workflow,
     chains: usize,
-    vertical: Option<Vertical>,
+    vertical: Option<VerticalArg>,
     reading: Reading,
     settings: &Settings,
 ) -> Result<Advice, WorkflowError> {
-    let is_prior = matches!(vertical, None | Some(Vertical::Prior)) && chains > 0;
-    let only = Options { method: Method::None, vertical: Vertical::Only, ..settings.options };
+    let vertical = vertical.unwrap_or(VerticalArg::Prior);
+    let is_prior = matches!(vertical, VerticalArg::Prior | VerticalArg::PriorBounded) && chains > 0;
+    let options = with_vertical(settings.options, vertical);
+    let only = Options { method: Method::None, vertical: Vertical::Only, ..options };
     let jobs = if is_prior { cluster(workflow, &only) } else { Clustering::single(workflow) };
     let jobs = jobs.workflow(workflow)?;
     let summary = |(metrics, level): (&LevelMetrics, &Vec<u32>)| {
@@ -141,21 +157,26 @@ fn advice(
 fn advised(
     workflow: &Workflow,
     advice: &Advice,
-    vertical: Option<Vertical>,
+    vertical: Option<VerticalArg>,
     settings: &Settings,
     simulated: &mut Vec<Simulated>,
 ) -> usize {
+    let candidate = advised_candidate(advice, vertical);
+    let known = simulated.iter().position(|one| one.candidate == candidate);
+    known.unwrap_or_else(|| {
+        simulated.push(run(workflow, candidate, settings));
+        simulated.len() - 1
+    })
+}
+
+/// Returns the candidate of a choice by rule.
+pub(super) fn advised_candidate(advice: &Advice, vertical: Option<VerticalArg>) -> Candidate {
     let method = match advice.method {
         HorizontalMethod::Hc => MethodName::Hc,
         HorizontalMethod::Hrb => MethodName::Hrb,
         HorizontalMethod::Hifb => MethodName::Hifb,
         HorizontalMethod::Hdb => MethodName::Hdb,
     };
-    let prior = if advice.is_vertical_prior { Vertical::Prior } else { Vertical::None };
-    let candidate = Candidate { method, vertical: vertical.unwrap_or(prior) };
-    let known = simulated.iter().position(|one| one.candidate == candidate);
-    known.unwrap_or_else(|| {
-        simulated.push(run(workflow, candidate, settings));
-        simulated.len() - 1
-    })
+    let prior = if advice.is_vertical_prior { VerticalArg::Prior } else { VerticalArg::None };
+    Candidate { method, vertical: vertical.unwrap_or(prior) }
 }

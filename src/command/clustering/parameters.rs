@@ -1,7 +1,7 @@
 //! Parameters of an execution: those of a study, and the options of the command in their place.
 
 use super::candidates::Settings;
-use crate::cli::{ClusterArgs, MAX_EXPONENT, MAX_NUMBER, SHAPES};
+use crate::cli::{ClusterArgs, MAX_EXPONENT, MAX_NUMBER, SHAPES, Variation};
 use crate::exit::{CommandError, CommandResult};
 use pleach_clustering::simulate::{Delay, Overheads, Platform};
 use pleach_clustering::{Options, Size, Workflow, WorkflowError};
@@ -172,6 +172,10 @@ pub(super) fn settings(args: &ClusterArgs, point: &Point) -> CommandResult<Setti
         options,
         max_seconds: point.get(Parameter::MaxSeconds).or(args.max_seconds),
         max_bytes: bytes.or(args.max_bytes.map(MemorySize::bytes)),
+        seeds: args.seeds,
+        jobs_follow_workers: args.size.is_none()
+            && args.jobs.is_none()
+            && args.sensitivity.iter().any(|of| matches!(of, Variation::Workers(_))),
     })
 }
 

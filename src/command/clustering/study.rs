@@ -9,11 +9,11 @@ mod results;
 
 use super::load;
 use super::parameters::{Parameter, Point, declared};
-use crate::cli::{ClusterArgs, MethodArg};
+use crate::cli::{ClusterArgs, MethodArg, VerticalArg};
 use crate::command::analyze::analyzed::{Analyzed, create_folder};
 use crate::exit::{CommandError, CommandResult};
 use evaluations::{Counts, Sampled};
-use pleach_clustering::{Vertical, Workflow};
+use pleach_clustering::Workflow;
 use pleach_interop::error::ProblemError;
 use pleach_interop::method::MethodRequest;
 use pleach_interop::problem::Problem;
@@ -34,7 +34,7 @@ pub(super) fn execute(
     file: &Path,
     args: &ClusterArgs,
     method: MethodArg,
-    vertical: Option<Vertical>,
+    vertical: Option<VerticalArg>,
 ) -> CommandResult {
     let problem = Problem::of_program(file, &declared(args)).map_err(ProblemError::from)?;
     let named = |name: &str| Parameter::ALL.into_iter().find(|parameter| parameter.name() == name);

@@ -2,11 +2,12 @@
 
 mod execution;
 
-use super::candidates::{Candidate, Limits, Settings, Simulated, vertical_name};
-use super::evaluation::{Evaluation, Rule};
+use super::candidates::{Candidate, Limits, SeedMean, Settings, Simulated, vertical_name};
+use super::evaluation::{Evaluation, Rule, regret_of_rule};
+use super::portfolio::LevelPortfolio;
 use crate::cli::MethodArg;
 use pleach_clustering::LevelMetrics;
-use pleach_clustering::simulate::Delay;
+use pleach_clustering::simulate::{Delay, Gain};
 use pleach_planner::memory_size::human;
 use pleach_workflow::text::quoted;
 
@@ -24,11 +25,22 @@ pub(super) fn show(evaluations: &[Evaluation], settings: &Settings, method: Meth
         lines.push(String::new());
         lines.extend(clusterings(evaluation));
         lines.extend(evaluation.simulated.iter().filter_map(limits));
+        lines.extend(evaluation.simulated.iter().filter_map(|simulated| seeds(evaluation, simulated)));
         lines.extend(execution::lines(evaluation));
         if method == MethodArg::Best {
             lines.push(String::new());
             lines.extend(choice(evaluation));
         }
+        for more in [
+            evaluation.sensitivity.as_ref().map(|sensitivity| sensitivity.lines(method)),
+            evaluation.portfolio.as_ref().map(LevelPortfolio::lines),
+        ] {
+            lines.extend(more.into_iter().flat_map(|more| std::iter::once(String::new()).chain(more)));
+        }
+    }
+    if method == MethodArg::Best && evaluations.len() > 1 {
+        lines.push(String::new());
+        lines.extend(regrets(evaluations));
     }
     if method == MethodArg::All && evaluations.len() > 1 {
         lines.push(String::new());
@@ -132,16 +144,31 @@ fn clusterings(evaluation: &Evaluation) -> Vec<String> {
 
 /// Returns the line on the limits of a clustering, if it has some.
 fn limits(simulated: &Simulated) -> Option<String> {
-    let Limits { max_seconds, max_bytes, simulations } = simulated.limits?;
+    let Limits { max_seconds, max_bytes, simulations, clusterings } = simulated.limits?;
     let bytes = max_bytes.map(|bytes| format!(" and {}", human(bytes))).unwrap_or_default();
     let origin = match simulations {
         0 => String::new(),
-        _ => format!(", tuned by {}", counted(simulations, "simulation", "simulations")),
+        _ => {
+            let clusterings = counted(clusterings, "clustering", "clusterings");
+            format!(", tuned by {} of {clusterings}", counted(simulations, "simulation", "simulations"))
+        }
     };
     Some(format!(
         "{}: at most {} s{bytes} a job{origin}",
         simulated.candidate.in_words(),
         number(max_seconds)
+    ))
+}
+
+/// Returns the line on the mean over several seeds.
+fn seeds(evaluation: &Evaluation, simulated: &Simulated) -> Option<String> {
+    let SeedMean { count, makespan, half_width } = simulated.seeds?;
+    let baseline = evaluation.baseline().execution.makespan;
+    Some(format!(
+        "{}: gain {} ± {} on average of {count} seeds",
+        simulated.candidate.in_words(),
+        percent(Gain { makespan, baseline }.gain()),
+        percent(half_width / baseline.max(f64::MIN_POSITIVE))
     ))
 }
 
@@ -178,6 +205,28 @@ fn by_rule(evaluation: &Evaluation, rule: &Rule) -> String {
     )
 }
 
+/// Returns the table of the choices by rule: a row for each workflow.
+fn regrets(evaluations: &[Evaluation]) -> Vec<String> {
+    let header = ["workflow", "gain", "regret of the rule", "by simulation", "by rule"].map(str::to_owned);
+    let row = |evaluation: &Evaluation| {
+        let shown = evaluation.shown();
+        let rule = evaluation.rule.as_ref();
+        let or_none = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
+        vec![
+            name(evaluation),
+            percent(evaluation.gain(shown)),
+            or_none(rule.map(|rule| percent(evaluation.regret(rule)))),
+            shown.candidate.in_words(),
+            or_none(rule.map(|rule| evaluation.simulated[rule.position].candidate.in_words())),
+        ]
+    };
+    let mut lines = aligned(1, header.to_vec(), evaluations.iter().map(row));
+    lines.extend(regret_of_rule(evaluations).map(|(mean, max)| {
+        format!("regret of the rule: {} on average, at most {}", percent(mean), percent(max))
+    }));
+    lines
+}
+
 /// Returns the table of gains: a row for each candidate, a column for each workflow.
 fn gains(evaluations: &[Evaluation]) -> Vec<String> {
     let mut candidates: Vec<Candidate> = Vec::new();
@@ -203,7 +252,11 @@ fn gains(evaluations: &[Evaluation]) -> Vec<String> {
 }
 
 /// Aligns cells in columns: the first `names` columns left, all others right.
-fn aligned(names: usize, header: Vec<String>, rows: impl Iterator<Item = Vec<String>>) -> Vec<String> {
+pub(super) fn aligned(
+    names: usize,
+    header: Vec<String>,
+    rows: impl Iterator<Item = Vec<String>>,
+) -> Vec<String> {
     let rows: Vec<Vec<String>> = std::iter::once(header).chain(rows).collect();
     let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
     let widths: Vec<usize> = (0..rows[0].len()).map(width).collect();
@@ -217,7 +270,7 @@ fn aligned(names: usize, header: Vec<String>, rows: impl Iterator<Item = Vec<Str
 }
 
 /// Formats a number with two significant digits or more.
-fn number(number: f64) -> String {
+pub(super) fn number(number: f64) -> String {
     match number.abs() {
         1000.0.. => format!("{number:.0}"),
         100.0.. => format!("{number:.1}"),
@@ -229,7 +282,8 @@ fn number(number: f64) -> String {
     }
 }
 
-fn percent(fraction: f64) -> String {
+/// Formats a fraction as a percentage.
+pub(super) fn percent(fraction: f64) -> String {
     // Adding 0 turns −0 into 0.
     format!("{:.1} %", (fraction * 1000.0).round() / 10.0 + 0.0)
 }

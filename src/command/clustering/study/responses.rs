@@ -2,9 +2,8 @@
 
 use super::super::candidates::{Candidate, MethodName, compared, vertical_name};
 use super::evaluations::{Counts, Outcome, Sampled};
-use crate::cli::MethodArg;
+use crate::cli::{MethodArg, VerticalArg};
 use crate::exit::CommandResult;
-use pleach_clustering::Vertical;
 use pleach_clustering::chains::chains;
 use pleach_clustering::simulate::Gain;
 use pleach_interop::responses::ResponseColumn;
@@ -30,11 +29,11 @@ pub(super) fn responses(
     sampled: &Sampled<'_>,
     label: &str,
     method: MethodArg,
-    vertical: Option<Vertical>,
+    vertical: Option<VerticalArg>,
 ) -> CommandResult<(Vec<Response>, Counts)> {
     let candidates = match MethodName::single(method) {
         Some(method) => {
-            let candidate = Candidate { method, vertical: vertical.unwrap_or_default() };
+            let candidate = Candidate { method, vertical: vertical.unwrap_or(VerticalArg::None) };
             let mut candidates = vec![Candidate::SINGLE];
             candidates.extend(Some(candidate).filter(|candidate| *candidate != Candidate::SINGLE));
             candidates
@@ -109,8 +108,8 @@ fn prefix(labels: &[&str]) -> String {
 /// Returns the name of a clustering as one word.
 fn name(candidate: Candidate) -> String {
     match (candidate.method, candidate.vertical) {
-        (method, Vertical::None) => method.name().to_owned(),
-        (_, Vertical::Only) => "vertical-only".to_owned(),
+        (method, VerticalArg::None) => method.name().to_owned(),
+        (_, VerticalArg::Only) => "vertical-only".to_owned(),
         (method, vertical) => format!("{}-{}", method.name(), vertical_name(vertical)),
     }
 }
@@ -128,8 +127,11 @@ mod tests {
         assert_eq!(prefix(&["", "hrb"]), "hrb: ");
         assert_eq!(prefix(&["montage", "hrb"]), "montage hrb: ");
         assert_eq!(prefix(&[""]), "");
-        assert_eq!(name(Candidate { method: MethodName::Hdb, vertical: Vertical::Prior }), "hdb-prior");
-        assert_eq!(name(Candidate { method: MethodName::None, vertical: Vertical::Only }), "vertical-only");
+        assert_eq!(name(Candidate { method: MethodName::Hdb, vertical: VerticalArg::Prior }), "hdb-prior");
+        assert_eq!(
+            name(Candidate { method: MethodName::None, vertical: VerticalArg::Only }),
+            "vertical-only"
+        );
     }
 
     #[test]

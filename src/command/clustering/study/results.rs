@@ -5,11 +5,11 @@ use super::super::parameters::{Point, settings};
 use super::super::table::{self, counted};
 use super::evaluations::Counts;
 use super::responses::Response;
-use crate::cli::{ClusterArgs, MethodArg};
+use crate::cli::{ClusterArgs, MethodArg, VerticalArg};
 use crate::command::analyze::analyzed::{Analyzed, plot, write_files};
 use crate::exit::{CommandError, CommandResult};
 use crate::terminal::{print_json, print_line};
-use pleach_clustering::{Vertical, Workflow};
+use pleach_clustering::Workflow;
 use pleach_interop::problem::Problem;
 use pleach_report::model::{self, ModelReport};
 use pleach_report::summary;
@@ -26,7 +26,7 @@ pub(super) struct Results<'a> {
     pub(super) file: &'a Path,
     pub(super) args: &'a ClusterArgs,
     pub(super) method: MethodArg,
-    pub(super) vertical: Option<Vertical>,
+    pub(super) vertical: Option<VerticalArg>,
     pub(super) problem: &'a Problem,
     pub(super) workflows: &'a [Workflow],
     pub(super) rows: &'a [Vec<Value>],
@@ -123,7 +123,9 @@ impl Results<'_> {
     /// Returns the clustering in words.
     fn clustering(&self) -> String {
         match (MethodName::single(self.method), self.method) {
-            (Some(method), _) => Candidate { method, vertical: self.vertical.unwrap_or_default() }.in_words(),
+            (Some(method), _) => {
+                Candidate { method, vertical: self.vertical.unwrap_or(VerticalArg::None) }.in_words()
+            }
             (None, MethodArg::Best) => "the clustering of least makespan in each evaluation".to_owned(),
             (None, _) => "all methods".to_owned(),
         }
