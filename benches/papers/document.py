@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from frame import KINDS, Figure, Result, introductions, publish
+from frame import KINDS, Figure, Result, introductions, place, publish
 
 PAPERS = {
     "000": "Thesis on multi-level computation reuse for sensitivity analysis",
@@ -18,6 +18,10 @@ PAPERS = {
     "003": "Scartezini, Barreiros, Kurc, Kong, Melo, Saltz and Teodoro, *Run-time parameter sensitivity analysis optimizations*",
     "004": "Ino, Matsuo, Mizutani and Hagihara, *Minimizing data size for efficient data reuse in grid-enabled medical applications*",
 }
+
+
+# Last column of a table of claims, whose cells are "holds", "does not hold" or a condition.
+CLAIM_RESULT = "result"
 
 
 @dataclass
@@ -88,12 +92,23 @@ def matrix(outcomes: Sequence[Outcome]) -> str:
             given = outcome.figure.kind.split(", ")
             cells = [mark if kind in given else "" for kind in KINDS]
             rows.append((name, [f"[{name}](#{anchor(heading(outcome.figure))})", outcome.figure.title, *cells]))
-    rows.sort(key=lambda row: row[0].split(" ", 1)[0])  # stable: papers, then as registered
+    rows.sort(key=lambda row: (row[0].split(" ", 1)[0], place(row[0].split(" ", 1)[1])))
     done = sum(bool(outcome.result) for outcome in outcomes)
     reasons = sum(outcome.figure.run is None for outcome in outcomes)
     missing = len(outcomes) - done - reasons
     count = f"{len(outcomes)} entries: {done} with values, {reasons} with a reason why they are not reproduced"
     count += f", {missing} missing." if missing else "."
+    results = [
+        row[-1]
+        for outcome in outcomes
+        for further in (outcome.result.tables if outcome.result else ())
+        if further.columns[-1] == CLAIM_RESULT
+        for row in further.rows
+    ]
+    if results:
+        holds, fails = results.count("holds"), results.count("does not hold")
+        count += f" Claims of texts, each checked on one or two workflows: {holds} hold, {fails} do not"
+        count += f", {len(results) - holds - fails} have a condition." if len(results) > holds + fails else "."
     return "## All figures\n\n" + wrap(count) + "\n\n" + table(["figure", "content", *KINDS], [row for _, row in rows])
 
 

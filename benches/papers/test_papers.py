@@ -237,7 +237,10 @@ class Documents(FrameTest):
         result = Result(
             rows=[["gain | of it", "48 %", "47 %"]],
             why="of overheads.",
-            tables=[Table(["a", "b"], [["1", "2"]], caption="More:")],
+            tables=[
+                Table(["a", "b"], [["1", "2"]], caption="More:"),
+                Table(["claim", "ours", "result"], [["a", "1", "holds"], ["b", "2", "holds"], ["c", "3", "does not hold"]]),
+            ],
             pictures=[Picture("gain", "A gain", svg)],
         )
         return [
@@ -258,7 +261,8 @@ class Documents(FrameTest):
             "| [001 Fig. 12](#000-fig-41--001-fig-12-first) | First | yes |  | yes |  |",
             "| [001 Fig. 11](#001-fig-11-devices) | Devices |  |  |  | yes |",
             "| [002 Fig. 20](#002-fig-20-later) | Later |  | missing |  |  |",
-            "3 entries: 1 with values, 1 with a reason why they are not reproduced, 1 missing.",
+            "3 entries: 1 with values, 1 with a reason why they are not reproduced, 1 missing. Claims of texts, each checked on one or two",
+            "workflows: 2 hold, 1 do not.",
             "### 000 Fig. 4.1 = 001 Fig. 12: First",
             "| gain \\| of it | 48 % | 47 % |",
             "Why they differ: of overheads.",

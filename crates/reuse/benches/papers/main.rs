@@ -1,7 +1,7 @@
 //! Published planning results beside those of this planner: maximum reuse by sampler, reuse by bucket size,
 //! TRTMA by workers, planning time, and the predicted makespan of a study on increasing numbers of workers.
 //!
-//! Run `benches/papers/run`, or `cargo bench -p pleach-reuse --bench papers`. Samples differ from the
+//! Run `benches/papers/run --tables`, or `cargo bench -p pleach-reuse --bench papers`. Samples differ from the
 //! published ones (fixed seeds), so results agree to about a percentage point. `benches/strategies.py`
 //! measures whole studies.
 
