@@ -170,7 +170,7 @@ def by_image_size(context: Context) -> Result:
         why=f"Reuse at the published sizes agrees to .4 % of the tasks, but for 5: the published 27.94 % does not fit its neighbors, 27.73 % at 3 and 33.57 % at 6. Memory "
         f"does not agree: the paper's RTMA needs more than {64 / 5:.0f} GB for an instance of 9K × 9K px, ours {first / 4 / GB:.1f} GB. Its 6 GB for two instances of 4K × 4K px (§IV.B) "
         f"are 180 bytes for a pixel of an instance, ours {first / 4 / 9000**2:.0f}: pleach drops a region after its last reader, and masks have 1 byte for a pixel. "
-        "So reuse falls in none of the six cases here. RMSR's claim holds: with 2 paths, reuse is that of a bucket of 10 in any of the memories.",
+        "Reuse does not fall here in any of the six cases. RMSR's claim holds: with 2 paths, reuse is that of a bucket of 10 in any of the memories.",
         pictures=[Picture("reuse", "Reuse of tasks by image size and memory, at the published MaxBucketSize and at the largest that fits here",
                           chart.bars("Reuse of VBD 8,000 by RTMA", groups, "reuse of tasks, %", published=marks))],
     )  # fmt: skip
