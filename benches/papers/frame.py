@@ -184,7 +184,7 @@ class Context:
         """Returns `quick` with --quick, else `full`."""
         return quick if self.quick else full
 
-    def step(self, name: str, compute: Callable[[], Any], **inputs: Any) -> Any:
+    def step(self, name: str, compute: Callable[[], Any], /, **inputs: Any) -> Any:
         """Returns the value of `compute`, which is kept: a value that JSON can hold, never NaN.
 
         Its key is `name` with `inputs` (values for JSON, paths as their content's digest by `digest`) and the program.
@@ -212,7 +212,7 @@ class Context:
         return kept["value"]
 
     def replicates(
-        self, name: str, variants: Mapping[str, Callable[[], Any]], count: int, **inputs: Any
+        self, name: str, variants: Mapping[str, Callable[[], Any]], count: int, /, **inputs: Any
     ) -> dict[str, list[Any]]:
         """Calls each variant `count` times, interleaved: a machine that becomes slower slows all of them.
 
@@ -247,10 +247,14 @@ class Context:
     @contextlib.contextmanager
     def folder(self) -> Iterator[Path]:
         """A temporary folder below the results, removed at the end, and by the next run if this one is killed."""
-        parent = self.results / "scratch"
+        parent = self.results / "scratch" / str(os.getpid())
         parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=parent) as folder:
-            yield Path(folder)
+        try:
+            with tempfile.TemporaryDirectory(dir=parent) as folder:
+                yield Path(folder)
+        finally:
+            with contextlib.suppress(OSError):
+                parent.rmdir()
 
     def program(self) -> str:
         """Digest of the program, computed once for each size and time of change."""
@@ -265,8 +269,24 @@ class Context:
         return json.loads(path.read_text())["digest"]
 
     def clean(self) -> None:
-        """Removes what a killed run left."""
-        shutil.rmtree(self.results / "scratch", ignore_errors=True)
+        """Removes temporary files that killed runs left. Those of a run under way stay."""
+        for folder in (self.results / "scratch").glob("*"):
+            if not is_running(folder.name):
+                shutil.rmtree(folder, ignore_errors=True)
+        for path in (self.results / "steps").glob(".new-*"):
+            if time.time() - path.stat().st_mtime > 60:
+                path.unlink(missing_ok=True)
+
+
+def is_running(process: str) -> bool:
+    """Whether a process of this number exists."""
+    try:
+        os.kill(int(process), 0)
+    except (ValueError, ProcessLookupError):
+        return False
+    except PermissionError:
+        return True
+    return True
 
 
 def execute(command: Sequence[Any], cwd: Path | None = None, timeout: float | None = None) -> subprocess.CompletedProcess:

@@ -121,6 +121,21 @@ class Steps(FrameTest):
         self.assertEqual(calls.read_text().split(), ["0", "1", "2", "2", "3"])
         self.assertEqual([path for path in (self.folder / "results").rglob(".new-*")], [])
 
+    def test_leftovers_of_killed_runs_are_removed(self):
+        scratch = self.folder / "results" / "scratch"
+        dead = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, text=True)
+        (scratch / dead.stdout.strip() / "tile").mkdir(parents=True)
+        with self.context().folder() as own:
+            self.context().clean()
+            self.assertEqual([path.name for path in scratch.iterdir()], [str(os.getpid())])
+            self.assertTrue(own.is_dir())
+        self.assertFalse(own.exists())
+
+    def test_inputs_of_any_name(self):
+        for inputs in ({"name": 1}, {"compute": 1}, {"count": 1}):
+            self.context().step("count", self.count, **inputs)
+        self.assertEqual(self.calls, 3)
+
     def test_replicates_are_interleaved_and_extended(self):
         order = []
 

@@ -21,7 +21,7 @@ fn run(results: &Path, args: &[&str]) -> Answer {
     answer(command.env("PLEACH_TEST_DATA", results.join("no-data")))
 }
 
-/// Steps, Welch's test, pictures, documents, and an entry for every published figure: `test_papers.py`. Designs, models and runs of the figures:
+/// Steps, Welch's test, pictures, documents, an entry for every published figure, and the modules' own tests. Designs, models and runs of the figures:
 /// `test_studies.py`.
 #[test]
 fn the_frame_passes_its_own_tests() {
