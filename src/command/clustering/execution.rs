@@ -54,9 +54,8 @@ pub(super) fn execute(
 ) -> CommandResult {
     // Before processes start: a clustering may exceed a limit.
     for evaluation in evaluations.iter() {
-        let all = evaluation.simulated.iter();
-        all.map(|simulated| emulated(evaluation, simulated, settings, 0).map(drop))
-            .collect::<CommandResult>()?;
+        let mut all = evaluation.simulated.iter();
+        all.try_for_each(|simulated| emulated(evaluation, simulated, settings, 0).map(drop))?;
     }
     let mut interrupt = Interrupt::listen()?;
     let waiting = InterruptibleWait::until_killed()?;

@@ -71,7 +71,8 @@ fn each_option_has_the_effect_of_the_library() {
     let (dfjs, afjs) =
         (Method::Dfjs { max_seconds: 150.0 }, Method::Afjs { max_seconds: 150.0, max_bytes: 500e6 });
     let hc = |seed| Options { seed, ..with(Method::Hc) };
-    let cases: [(&[&str], (f64, u64), (f64, u64)); 15] = [
+    type Bounds = (f64, u64);
+    let cases: [(&[&str], Bounds, Bounds); 15] = [
         (&["--jobs", "2"], of(Options { size: Size::Jobs(2), ..hrb }), of(hrb)),
         (&["--size", "6"], of(Options { size: Size::Tasks(6), ..hrb }), of(hrb)),
         (&["--jobs", "4", "--method", "hdb"], of(with(Method::Hdb)), of(hrb)),

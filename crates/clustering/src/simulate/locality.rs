@@ -166,10 +166,10 @@ mod tests {
                 let moved = locality.fetch(worker, &reads(step));
                 locality.write(worker, &[step * 13 % 30]);
                 // One worker in three stays busy until a later step.
-                if step % 3 > 0 {
+                if !step.is_multiple_of(3) {
                     locality.release(worker);
                 }
-                if step % 50 == 0 {
+                if step.is_multiple_of(50) {
                     (0..64).for_each(|worker| locality.release(worker));
                 }
                 Some((worker, moved))

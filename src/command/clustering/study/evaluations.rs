@@ -205,17 +205,14 @@ fn outcome(execution: &Execution) -> Outcome {
 mod tests {
     use super::super::super::candidates::compared;
     use super::*;
-    use crate::cli::{Cli, Command};
-    use clap::Parser;
+    use clap::{Args, Command, FromArgMatches};
     use pleach_clustering::{Family, generate};
     use pleach_workflow::{Real, Value};
 
     fn parsed(words: &[&str]) -> ClusterArgs {
-        let cli = Cli::try_parse_from([&["pleach", "cluster", "w.dax"][..], words].concat()).unwrap();
-        match cli.command {
-            Command::Cluster(args) => args,
-            other => panic!("{other:?}"),
-        }
+        let command = ClusterArgs::augment_args(Command::new("cluster"));
+        let matches = command.try_get_matches_from([&["cluster", "w.dax"][..], words].concat()).unwrap();
+        ClusterArgs::from_arg_matches(&matches).unwrap()
     }
 
     /// Two values of each parameter, far enough apart to change an execution that depends on it.
