@@ -121,7 +121,7 @@ fn executions_that_are_not_possible_are_refused() {
     );
     refused(
         &["fan.dag", "--execute", "--scale-data", "10000"],
-        "fan.dag: --execute: no clustering: files of 13000000000 bytes; at most 1073741824 bytes",
+        "fan.dag: --execute: no clustering: files of 14000000000 bytes; at most 1073741824 bytes",
     );
     refused(
         &["fan.dag", "--execute", "--scale-time", "10000000", "--workers", "2"],

@@ -40,6 +40,7 @@ impl Manager {
                     })
                     .is_some()
                     && member.studies[id].introduced
+                    && !self.waits_for_slot(worker, study)
             };
             let is_reserved = self.reserved.contains(&worker) && self.leases_of(worker) > 0;
             if self.reserved.contains(&worker) && member.is_draining() {

@@ -165,8 +165,7 @@ impl Manager {
         if self.studies.values().any(|study| study.runs_isolated(worker)) {
             return None;
         }
-        let leases = self.leases_of(worker);
-        let (is_alone, is_full) = (leases == 0, leases >= member.facts().slots as usize);
+        let is_alone = self.leases_of(worker) == 0;
         if !is_alone && self.reserved.contains(&worker) {
             return None;
         }
@@ -175,7 +174,7 @@ impl Manager {
             if best.is_some_and(|(leases, _, _)| leases <= study.leases()) || !self.has_room(worker, id) {
                 continue;
             }
-            if is_full && study.plan().order == GrantOrder::Release {
+            if self.waits_for_slot(worker, study) {
                 continue;
             }
             let Some(runs) = self.runs(worker, member, id) else { continue };
@@ -189,6 +188,13 @@ impl Manager {
             }
         }
         best.map(|(_, id, bucket)| (id, bucket))
+    }
+
+    /// Returns whether a worker gets no bucket of a study before one of its slots is free: in the order of release, it gets
+    /// none in advance.
+    pub(super) fn waits_for_slot(&self, worker: WorkerId, study: &Study) -> bool {
+        let slots = self.members.get(worker).map_or(0, |member| member.facts().slots as usize);
+        study.plan().order == GrantOrder::Release && self.leases_of(worker) >= slots
     }
 
     /// Returns whether a worker's request may take from the tiles of other workers. A busy worker that asks ahead may not,
