@@ -221,7 +221,7 @@ fn measured_costs_of_a_run_replace_declared_costs() {
     assert!(answer.stderr.contains(expected), "{answer:?}");
 }
 
-/// Each run passes a bucket of each of its three stages.
+/// Idle nodes steal from buckets that wait, so the study takes longer by more than the overheads of its plan.
 #[test]
 fn overhead_of_a_bucket_is_simulated() {
     let copied = Copied::new();
@@ -234,9 +234,7 @@ fn overhead_of_a_bucket_is_simulated() {
         number(policy(&copied.simulate("burst.toml", &[]), "base-alone"), "makespan_seconds")
     };
     let (free, queued) = (makespan("0"), makespan("600"));
-    assert!(free > 0.0 && queued >= 3.0 * 600.0, "{free} {queued}");
-    // A bucket for each slot and stage, and one more where tiles do not fill the slots.
-    assert!(queued - free < 8.0 * 600.0, "{free} {queued}");
+    assert!(queued - free >= 600.0, "{free} {queued}");
     write("-1");
     let refused = pleach(copied.folder(), &["simulate", "burst.toml"]);
     assert_eq!(refused.code, 2, "{refused:?}");

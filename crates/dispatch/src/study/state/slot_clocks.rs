@@ -149,6 +149,7 @@ impl SlotClocks {
 
 /// Returns the seconds from the start of the first executed task to the end of the last. Without start times, the sum of their
 /// seconds. `None` without an executed task.
+#[expect(clippy::cast_precision_loss, reason = "microseconds since 1970 are below 2^53")]
 fn busy_seconds(tasks: &[TaskReport]) -> Option<f64> {
     let (mut first, mut last, mut sum, mut is_timed) = (u64::MAX, 0.0_f64, None, true);
     for report in tasks {
