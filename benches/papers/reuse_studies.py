@@ -94,12 +94,12 @@ def tissue(context: Context, side: int, count: int = 1) -> Path:
 def tile(context: Context, kind: str = "MOAT") -> tuple[Path, str, Any]:
     """The tile of wall times: path, words for the document, and its identity for keys.
 
-    Quick: generated, 768 px. Full: generated, 1,024 px; for VBD annotated glioblastoma of 512 px, if the data is present.
+    Quick: generated, 640 px. Full: generated, 1,024 px; for VBD annotated glioblastoma of 512 px, if the data is present.
     """
     if kind == "VBD" and not context.quick and context.data:
         file = context.data / "annotated" / "gbm40" / "gbm40_03.png"
         return file, "an annotated glioblastoma tile of 512 × 512 px (gbm40_03)", "gbm40_03"
-    side = context.choose(768, 512 if kind == "VBD" else 1024)
+    side = context.choose(640, 512 if kind == "VBD" else 1024)
     path = tissue(context, side) / "tissue_01.png"
     return path, f"a tile of generated tissue of {side:,} × {side:,} px", f"tissue {side}"
 
