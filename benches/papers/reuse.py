@@ -29,8 +29,9 @@ def measure(context: Context, kind: str, evaluations: int, names: Sequence[str])
 
     variants = {name: variant(name) for name in names if name != "SCA" or evaluations <= studies.SCA_LIMIT}
     found = context.replicates(
-        f"{kind} of {evaluations} evaluations", variants, studies.REPLICATES, tile=identity, study=text, workers=context.cores
-    )
+        f"{kind} of {evaluations} evaluations", variants, studies.REPLICATES,
+        tile=identity, study=text, workers=context.cores, options=studies.STRATEGIES,
+    )  # fmt: skip
     studies.check([record for records in found.values() for record in records])
     return found
 
