@@ -7,6 +7,7 @@ because they sample grids and would share more than the published designs.
 from __future__ import annotations
 
 import csv
+import functools
 import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -93,8 +94,12 @@ def value(name: str, unit: float) -> float:
     return math.trunc(found) if truncated else found
 
 
+@functools.cache
 def moat(evaluations: int, seed: int = 500) -> list[Set]:
-    """A MOAT design as PSUADE draws it with 20 partitions: 22 levels, steps of half of them, all 15 parameters."""
+    """A MOAT design as PSUADE draws it with 20 partitions: 22 levels, steps of half of them, all 15 parameters.
+
+    Callers share the sets, and do not change them.
+    """
     levels_count = 22
     random, sets = Random(seed), []
     while len(sets) < evaluations:
@@ -114,10 +119,11 @@ def point(levels: Sequence[int], count: int) -> Set:
     return {name: value(name, level / (count - 1)) for name, level in zip(NAMES, levels, strict=True)}
 
 
+@functools.cache
 def vbd(sampler: str, samples: int, seed: int = 500) -> list[Set]:
     """Ten sets for each of `samples` rows: rows of two matrices, and of the first with each column of the second.
 
-    `sampler` is "mc", "lhs" or "halton".
+    `sampler` is "mc", "lhs" or "halton". Callers share the sets, and do not change them.
     """
     random = Random(seed)
     columns = [units(sampler, column, samples, random) for column in range(16)]
