@@ -65,8 +65,8 @@ def render(outcomes: Sequence[Outcome], mode: str, version: str, without_data: b
 def head(mode: str, version: str, without_data: bool) -> str:
     """Returns the title and the introduction."""
     lines = [
-        "<!-- Written by benches/papers/run. Change its modules, not this file. -->",
         "# The papers, reproduced",
+        "<!-- Written by benches/papers/run. Change its modules, not this file. -->",
         "Every results table and figure of the five papers: the published values, ours, and the reasons for differences. "
         "`benches/papers/run` measures them and writes this chapter. It continues after an interruption, because it keeps the "
         "value of each step.",

@@ -286,6 +286,7 @@ class Documents(FrameTest):
             "![A gain](images/papers/000-fig-4-1-gain.svg)",
         ):
             self.assertIn(line, text.splitlines())
+        self.assertTrue(text.startswith("# The papers, reproduced\n\n<!-- Written by benches/papers/run."), text[:100])
         self.assertEqual(text, self.write(self.figures()))
 
     def test_pictures_are_written_and_old_ones_removed(self):
