@@ -18,7 +18,7 @@ seed = 3
 
 [method]
 kind = "moat"
-trajectories = 3
+trajectories = 4
 levels = 4
 
 [parameters.queue]
@@ -28,7 +28,7 @@ range = [1, 4]
 [parameters.bandwidth]
 values = [1000000, 2000000, 3000000, 4000000]
 [parameters.jobs]
-range = [1, 4]
+range = [1, 2]
 [parameters.run-time-variance]
 range = [0, 3]
 [parameters.clustering]
@@ -82,11 +82,11 @@ fn responses_and_indices_are_those_of_single_calls() {
     let folder = folder.path();
     study(folder, SCREENING);
     let text = called(folder, &["--results", "results"]);
-    assert!(text.contains("moat, 24 evaluations of 7 varying parameters; seed 3\n"), "{text}");
+    assert!(text.contains("moat, 32 evaluations of 7 varying parameters; seed 3\n"), "{text}");
     assert!(text.contains("results in results; open results/report.html\n"), "{text}");
     let samples = rows(&folder.join("results/samples.csv"));
     let responses = rows(&folder.join("results/responses.csv"));
-    assert_eq!((samples.len(), responses.len()), (24, 24));
+    assert_eq!((samples.len(), responses.len()), (32, 32));
     for (sample, response) in samples.iter().zip(&responses) {
         let found = single(folder, sample, &["--method", "hrb"]);
         let record = &found["workflows"][0]["clusterings"][1];
@@ -106,7 +106,7 @@ fn responses_and_indices_are_those_of_single_calls() {
         ("queue", 60.0),
         ("workers", 3.0),
         ("bandwidth", 3e6),
-        ("jobs", 3.0),
+        ("jobs", 1.0),
         ("run-time-variance", 3.0),
         ("clustering", 30.0),
         ("seed", 3.0),
@@ -116,13 +116,16 @@ fn responses_and_indices_are_those_of_single_calls() {
         let expected = mean_effect(&samples, &responses, parameter, range, 7);
         let found = number(row, "mu_star");
         assert!((found - expected).abs() <= 1e-9 * expected.max(1.0), "{parameter}: {found}, {expected}");
-        assert_eq!(found == 0.0, parameter == "seed", "{parameter}: {found}");
+        // hrb joins no tasks of the diamond with two jobs, so the clustering delay may never count.
+        if parameter != "clustering" {
+            assert_eq!(found == 0.0, parameter == "seed", "{parameter}: {found}");
+        }
     }
     let conclusion = text.lines().find(|line| line.starts_with("makespan: ")).expect("a conclusion");
-    assert!(conclusion.contains("queue"), "{text}");
-    assert!(text.contains("no effect: seed") || text.contains("effect: seed"), "{text}");
+    assert!(conclusion.starts_with("makespan: significant effects: queue"), "{text}");
+    assert!(text.contains("clustering, seed\n\ngain: "), "{text}");
     let page = fs::read_to_string(folder.join("results/report.html")).expect("a page");
-    for expected in ["diamond: 6 tasks on 4 levels", "<strong>queue</strong>", "makespan over each parameter"]
+    for expected in ["diamond: 6 tasks on 4 levels", "<strong>queue</strong>", "Makespan over each parameter"]
     {
         assert!(page.contains(expected), "{expected}");
     }
@@ -172,7 +175,8 @@ fn evaluations_share_clusterings_and_simulations() {
     };
     assert_eq!(rows_of("again/indices.csv"), rows_of("study/indices.csv"));
     let page = fs::read_to_string(folder.join("page.html")).expect("a page");
-    assert!(page.contains("makespan over each parameter") && !page.contains("tile"), "{page}");
+    let (_, body) = page.split_once("</head>").expect("a body");
+    assert!(body.contains("Makespan over each parameter") && !body.contains(" tile"), "{body}");
 }
 
 #[test]
@@ -292,7 +296,7 @@ fn impossible_studies_are_refused() {
             "parameters.workers.distribution: ".to_owned(),
         ),
         (
-            "[parameters.queue]\ndistribution = \"normal\"\nmean = 1\nstd = 9",
+            "[parameters.queue]\ndistribution = \"normal\"\nmean = 1\nstd = 9\n[method]\nkind = \"pawn\"\nsamples = 40",
             "",
             "parameters.queue: evaluation ".to_owned(),
         ),
@@ -320,7 +324,8 @@ fn impossible_studies_are_refused() {
         ),
         ("[parameters.queue]\nfixed = 3", "", String::new()),
     ] {
-        fs::write(folder.join("study.toml"), format!("{moat}{text}\n")).expect("written");
+        let method = if text.contains("[method]") { "" } else { moat };
+        fs::write(folder.join("study.toml"), format!("{method}{text}\n")).expect("written");
         let words = ["cluster", "diamond.dax", "--study", "study.toml"].into_iter();
         let words: Vec<&str> = words.chain(args.split_whitespace()).collect();
         let answer = pleach(folder, &words);

@@ -116,7 +116,7 @@ mod tests {
             assert!(page.contains(expected), "{expected} in {page}");
         }
         let (_, body) = page.split_once("</head>").unwrap();
-        for foreign in ["tile", "mask", "image", "<script"] {
+        for foreign in [" tile", "mask", "image", "<script"] {
             assert!(!body.contains(foreign), "{foreign} in {body}");
         }
     }
