@@ -7,6 +7,7 @@ use crate::cli::AnalyzeArgs;
 use crate::exit::{CommandError, CommandResult};
 use crate::terminal::{print_json, print_line};
 use analyzed::{Analyzed, plot, write_files};
+use pleach_interop::analysis::DesignForm;
 use pleach_interop::method::MethodRequest;
 use pleach_interop::problem::Problem;
 use pleach_interop::responses;
@@ -23,9 +24,11 @@ pub(super) fn execute(args: &AnalyzeArgs, registry: &Registry) -> CommandResult 
     let wanted = MethodRequest::of(&problem, args.recipe())?;
     let seed = args.seed.unwrap_or(problem.seed);
     let samples = SampleTable::read(&problem, &args.samples)?;
+    // Before the responses: the samples are their reference.
+    let form = DesignForm::of(&samples, &wanted)?;
     let file = args.responses.as_deref().unwrap_or(&args.samples);
     let measured = responses::read(&problem, &samples, file, &args.response)?;
-    let analyzed = Analyzed::new(&wanted, &samples, &measured, seed, file)?;
+    let analyzed = Analyzed::new(&wanted, (&samples, form), &measured, seed, file)?;
     let document = analyzed.document()?;
     if let Some(out) = &args.out {
         write_files("--out", out, &analyzed.files(&document)?)?;

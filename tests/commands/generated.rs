@@ -246,6 +246,7 @@ fn every_command_has_a_manual_page() {
             "sample",
             "analyze",
             "classify",
+            "cluster",
             "workflow check",
             "workflow show",
             "instrument",

@@ -34,15 +34,14 @@ pub(in crate::command) struct Analyzed<'a> {
 }
 
 impl<'a> Analyzed<'a> {
-    /// Computes the indices. `file` is the source of the responses.
+    /// Computes the indices. `form` is the design of the samples, `file` the source of the responses.
     pub(in crate::command) fn new(
         wanted: &'a MethodRequest<'a>,
-        samples: &'a SampleTable,
+        (samples, form): (&'a SampleTable, DesignForm),
         measured: &'a [ResponseColumn],
         seed: u64,
         file: &Path,
     ) -> CommandResult<Self> {
-        let form = DesignForm::of(samples, wanted)?;
         let resamples = wanted.resamples.unwrap_or_else(|| analysis::usual_resamples(samples.rows));
         let bootstrap = Bootstrap { resamples, seed };
         let analyses = analysis::analyze(&form, wanted.method, measured, bootstrap)

@@ -14,6 +14,7 @@ use crate::command::analyze::analyzed::{Analyzed, create_folder};
 use crate::exit::{CommandError, CommandResult};
 use evaluations::{Counts, Sampled};
 use pleach_clustering::Workflow;
+use pleach_interop::analysis::DesignForm;
 use pleach_interop::error::ProblemError;
 use pleach_interop::method::MethodRequest;
 use pleach_interop::problem::Problem;
@@ -71,7 +72,8 @@ pub(super) fn execute(
         constant: &constant,
         counts,
     };
-    let analyzed = Analyzed::new(&wanted, &samples, &measured, problem.seed, file)?;
+    let form = DesignForm::of(&samples, &wanted)?;
+    let analyzed = Analyzed::new(&wanted, (&samples, form), &measured, problem.seed, file)?;
     results.finish(&out, &analyzed)
 }
 

@@ -205,14 +205,18 @@ fn outcome(execution: &Execution) -> Outcome {
 mod tests {
     use super::super::super::candidates::compared;
     use super::*;
-    use clap::{Args, Command, FromArgMatches};
+    use clap::Parser;
     use pleach_clustering::{Family, generate};
     use pleach_workflow::{Real, Value};
 
+    #[derive(Parser)]
+    struct Call {
+        #[command(flatten)]
+        args: ClusterArgs,
+    }
+
     fn parsed(words: &[&str]) -> ClusterArgs {
-        let command = ClusterArgs::augment_args(Command::new("cluster"));
-        let matches = command.try_get_matches_from([&["cluster", "w.dax"][..], words].concat()).unwrap();
-        ClusterArgs::from_arg_matches(&matches).unwrap()
+        Call::try_parse_from([&["cluster", "w.dax"][..], words].concat()).unwrap().args
     }
 
     /// Two values of each parameter, far enough apart to change an execution that depends on it.
