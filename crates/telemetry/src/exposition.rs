@@ -155,8 +155,8 @@ mod tests {
         };
         let text = shown(ProcessRole::Manager, record, || WORKERS.with(["active"]).set(2.0));
         for line in [
-            "# HELP pleach_replans_total Replans of studies, by cause: workers (they join or leave) or costs (measured task \
-             costs need other buckets).",
+            "# HELP pleach_replans_total Replans of studies, by cause: workers (they join or leave) or costs (measured costs \
+             need other buckets).",
             "# TYPE pleach_replans_total counter",
             "pleach_replans_total{cause=\"workers\"} 3",
             "pleach_http_requests_total{method=\"GET\",route=\"/healthz\",status=\"200\"} 1",

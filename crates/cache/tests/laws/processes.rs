@@ -98,11 +98,13 @@ fn a_killed_process_leaves_whole_entries() {
         child.wait().unwrap();
         assert!((0..seen).all(|number| entry(number).is_in(&cache, true)));
         drop(cache);
-        // The first open repairs the segment, and the second must find it intact.
-        for _ in 0..2 {
+        // The first open repairs the segment, from which it may cut an entry that the kill left half written. The second must
+        // find it intact.
+        for repairs in [true, false] {
             let cache = Cache::open(folder.path(), AMPLE, at(1000)).unwrap();
             assert!((0..seen).all(|number| entry(number).is_in(&cache, true)));
-            assert_eq!(cache.take_reports(), []);
+            let reports = cache.take_reports();
+            assert!(reports.is_empty() || repairs && reports.len() == 1, "{reports:?}");
         }
     }
 }
