@@ -13,6 +13,7 @@ use pleach_reuse::{
 };
 use pleach_workflow::{InputOrigin, Stage, StageInput, TaskInput, UnitSelector, Value};
 use std::cell::OnceCell;
+use std::collections::HashSet;
 use std::num::NonZeroUsize;
 
 /// Merge problems of a study.
@@ -246,16 +247,34 @@ impl StageProblem {
         let (members, instances) = (solution.iter().map(<[Member]>::len).sum::<usize>(), self.members.len());
         assert!(members == instances, "{members} of {instances} instances are in the solution");
         for mut bucket in self.all_buckets(solution) {
-            let tile = |id: &InstanceId| runs.tile(graph.instance(*id).first_run);
-            let inputs = |id: &InstanceId| (tile(id), graph.instance(*id).inputs.0);
+            let inputs = |id: &InstanceId| inputs_of(*id, runs, graph);
             // Both sorts are stable: instances of one input keep the depth-first order of the strategy.
             bucket.sort_by_key(inputs);
             let parts = bucket.chunk_by(|a, b| inputs(a) == inputs(b));
-            buckets.extend(parts.map(|part| (tile(&part[0]), part.to_vec())));
+            buckets.extend(parts.map(|part| (inputs(&part[0]).0, part.to_vec())));
         }
         buckets.sort_by_key(|(tile, _)| *tile);
         buckets
     }
+
+    /// Returns the number of executed buckets of each bucket of [`all_buckets`](Self::all_buckets): one for each input.
+    pub(super) fn executed_buckets(
+        &self,
+        solution: &Buckets,
+        runs: &Runs,
+        graph: &CompactGraph,
+    ) -> impl Iterator<Item = usize> {
+        self.all_buckets(solution).map(|bucket| {
+            let inputs: HashSet<_> = bucket.iter().map(|id| inputs_of(*id, runs, graph)).collect();
+            inputs.len()
+        })
+    }
+}
+
+/// Returns the tile and the inputs of an instance. Instances of others share no tasks, and are executed in other buckets.
+fn inputs_of(id: InstanceId, runs: &Runs, graph: &CompactGraph) -> (usize, u32) {
+    let instance = graph.instance(id);
+    (runs.tile(instance.first_run), instance.inputs.0)
 }
 
 impl ProblemTables {

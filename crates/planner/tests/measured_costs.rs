@@ -289,3 +289,21 @@ fn overhead_adds_to_makespan_and_lower_bound() {
     assert!(slow.lower_bound_seconds >= 10.0 * stages as f64);
     assert!(slow.predicted_makespan_seconds >= slow.lower_bound_seconds);
 }
+
+/// Instances of different inputs are executed as buckets of their own: those of the comparison, each with a mask of its own.
+#[test]
+fn makespan_has_the_overhead_of_each_executed_bucket() {
+    let registry = pleach_pathology::registry();
+    let workflow = workflow(&registry);
+    let plan = |overhead| {
+        let options = PlanOptions::new(StrategyName::Trtma, ReuseScope::Tree);
+        plan_for(&workflow, &registry, options, (1, overhead))
+    };
+    let (free, slow) = (plan(0.0), plan(600.0));
+    let seconds = |plan: &Plan| plan.record.summary.predicted_makespan_seconds;
+    // One slot executes one bucket after the other. Fewer buckets repeat fewer tasks, which take less than one overhead.
+    let overheads = (seconds(&slow) - seconds(&free)) / 600.0;
+    let executed = slow.study.plan.buckets.len();
+    assert!(executed > slow.record.summary.buckets, "{executed} {:?}", slow.record.summary);
+    assert!((overheads - executed as f64).abs() < 1.0, "{overheads} of {executed}");
+}

@@ -130,7 +130,8 @@ pub struct Policy {
 ///
 /// # Errors
 /// Returns [`Aborted`] if the study takes longer than the limit.
-pub fn run(burst: &Burst, policy: &Policy, workload: Workload, record: bool) -> Result<Outcome, Aborted> {
+pub fn run(burst: &Burst, policy: &Policy, mut workload: Workload, record: bool) -> Result<Outcome, Aborted> {
+    workload.plan.bucket_overhead_seconds = burst.bucket_overhead_seconds;
     let base = NodeSpec { slots: burst.base.cores, speed: burst.base.speed };
     let schedule = Scenario {
         seed: burst.seed,

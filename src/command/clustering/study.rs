@@ -45,6 +45,7 @@ pub(super) fn execute(
     let rows = sampling::rows(&problem, &wanted, problem.seed)?;
     check_drawn(file, &varied, &rows)?;
     let samples = SampleTable::of_rows(&problem, &rows)?;
+    let form = DesignForm::of(&samples, &wanted)?;
     let points: Vec<Point> = rows.iter().map(|row| Point::new(&varied, row)).collect();
     let workflows = args.files.iter().map(|file| load(file, args)).collect::<CommandResult<Vec<_>>>()?;
     let out = args.results.clone().unwrap_or_else(|| PathBuf::from(file.file_stem().unwrap_or_default()));
@@ -72,7 +73,6 @@ pub(super) fn execute(
         constant: &constant,
         counts,
     };
-    let form = DesignForm::of(&samples, &wanted)?;
     let analyzed = Analyzed::new(&wanted, (&samples, form), &measured, problem.seed, file)?;
     results.finish(&out, &analyzed)
 }

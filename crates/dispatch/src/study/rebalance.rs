@@ -78,19 +78,46 @@ impl Study {
     /// also give its only instance, to a worker that continues it.
     fn may_share(&self, lease: &Lease, longer_than: Duration) -> bool {
         let is_shared = self.plan.sharing != ReuseScope::Tree;
-        lease.is_shareable(longer_than) && (is_shared || lease.open().len() > 1)
+        lease.is_shareable(longer_than)
+            && (is_shared || lease.open().len() > 1)
+            && self.outweighs_overhead(lease)
+    }
+
+    /// Returns whether the instances that a worker gives of a lease, half of them, take longer than the overhead of their new
+    /// bucket. Also without measured or predicted times.
+    fn outweighs_overhead(&self, lease: &Lease) -> bool {
+        let overhead = self.plan.bucket_overhead_seconds;
+        if overhead <= 0.0 {
+            return true;
+        }
+        let Some(first) = lease.open().first() else { return false };
+        let measured = self.throughput.seconds_per_instance(self.plan.instances.at(*first).stage);
+        let predicted = || Some(f64::from(self.own_seconds(*first))).filter(|seconds| *seconds > 0.0);
+        let given = lease.open().len().div_ceil(2) as f64;
+        measured.or_else(predicted).is_none_or(|seconds| seconds * given > overhead)
     }
 
     /// Returns the predicted time until the results of a lease's last instance are complete, if one instance runs after
     /// the other. Zero without predictions.
     fn remaining_path(&self, lease: &Lease) -> Duration {
-        let rank = |id: InstanceId| self.plan.ranks.get(id.index()).copied().unwrap_or(0.0);
         let Some(first) = lease.open().first() else { return Duration::ZERO };
-        let after = self.instances.children(*first).iter().map(|child| rank(*child)).fold(0.0, f32::max);
         // The instances of a bucket have the same tasks and about the same readers.
-        let own = (rank(*first) - after).max(0.0);
-        let seconds = after + own * lease.open().len() as f32;
+        let seconds = self.seconds_after(*first) + self.own_seconds(*first) * lease.open().len() as f32;
         Duration::try_from_secs_f32(seconds).unwrap_or(Duration::MAX)
+    }
+
+    fn rank(&self, id: InstanceId) -> f32 {
+        self.plan.ranks.get(id.index()).copied().unwrap_or(0.0)
+    }
+
+    /// Returns the predicted seconds from the end of an instance to the end of the study. 0 without predictions.
+    fn seconds_after(&self, id: InstanceId) -> f32 {
+        self.instances.children(id).iter().map(|child| self.rank(*child)).fold(0.0, f32::max)
+    }
+
+    /// Returns the predicted seconds of an instance. 0 without predictions.
+    fn own_seconds(&self, id: InstanceId) -> f32 {
+        (self.rank(id) - self.seconds_after(id)).max(0.0)
     }
 
     /// Returns another worker's straggler of a suitable stage with the longest time since its last report.

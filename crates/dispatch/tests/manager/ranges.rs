@@ -98,23 +98,36 @@ fn tiles_stay_on_the_worker_that_began_them() {
     assert_eq!(tiles[&1], [1, 1, 1, 2, 2, 2, 3, 3]);
 }
 
+/// Returns the steal requests of the first two ticks with an overhead of a bucket, for a worker beside two leases: 4 instances of
+/// 1 s, and 2 of 3 s whose readers take another second.
+fn asked(ranks: &[f32], bucket_overhead_seconds: f64) -> Vec<String> {
+    let instances = [vec![(0, None); 6], vec![(1, Some(4)), (1, Some(5))]].concat();
+    let plan = chain(&instances, &[&[0, 1, 2, 3], &[4, 5], &[6], &[7]]);
+    let (mut manager, workers) =
+        manager(ExecutionPlan { ranks: ranks.to_vec(), bucket_overhead_seconds, ..plan }, 3);
+    for worker in workers {
+        ask(&mut manager, worker);
+    }
+    [tick(&mut manager, 1), tick(&mut manager, 2)].concat()
+}
+
+const RANKS: [f32; 8] = [1.0, 1.0, 1.0, 1.0, 4.0, 4.0, 1.0, 1.0];
+
 #[test]
 fn steal_takes_from_the_longest_path_to_the_end() {
-    // Two leases: 4 instances of 1 s, and 2 of 3 s whose readers take another second.
-    let plan = |ranks: Vec<f32>| {
-        let instances = [vec![(0, None); 6], vec![(1, Some(4)), (1, Some(5))]].concat();
-        ExecutionPlan { ranks, ..chain(&instances, &[&[0, 1, 2, 3], &[4, 5], &[6], &[7]]) }
-    };
-    let asked = |ranks: Vec<f32>| {
-        let (mut manager, workers) = manager(plan(ranks), 3);
-        for worker in workers {
-            ask(&mut manager, worker);
-        }
-        tick(&mut manager, 1)
-    };
-    assert_eq!(asked(vec![1.0, 1.0, 1.0, 1.0, 4.0, 4.0, 1.0, 1.0]), ["share w1 1"]);
+    assert_eq!(asked(&RANKS, 0.0), ["share w1 1", "share w0 0"]);
     // Without predictions, the lease with the most instances.
-    assert_eq!(asked(Vec::new()), ["share w0 0"]);
+    assert_eq!(asked(&[], 0.0), ["share w0 0", "share w1 1"]);
+}
+
+#[test]
+fn steal_moves_more_work_than_the_overhead_of_its_bucket() {
+    // Half of the leases are 2 s and 3 s.
+    assert_eq!(asked(&RANKS, 1.9), ["share w1 1", "share w0 0"]);
+    assert_eq!(asked(&RANKS, 2.5), ["share w1 1"]);
+    assert_eq!(asked(&RANKS, 3.0), [""; 0]);
+    // Unknown times may be longer.
+    assert_eq!(asked(&[], 3.0), ["share w0 0", "share w1 1"]);
 }
 
 #[test]

@@ -62,7 +62,9 @@ pub(crate) fn build(builder: &PlanBuilder<'_>, solutions: &[Buckets], mode: Reus
     let in_buckets: usize = buckets.iter().map(|bucket| bucket.instances.len()).sum();
     assert!(in_buckets == planned, "{in_buckets} of {planned} instances are in buckets");
     let sharing = mode.sharing().unwrap_or_default();
-    ExecutionPlan { stages: stages.clone(), instances, buckets, sharing, ..ExecutionPlan::default() }
+    let bucket_overhead_seconds = builder.study.bucket_overhead_seconds;
+    let stages = stages.clone();
+    ExecutionPlan { stages, instances, buckets, sharing, bucket_overhead_seconds, ..ExecutionPlan::default() }
 }
 
 /// Returns the key of the region that an input of a run's stage reads.

@@ -15,7 +15,7 @@ use std::num::NonZeroUsize;
 /// Predicted makespan of a plan.
 #[derive(Clone, Copy, Debug)]
 pub struct MakespanForecast {
-    /// Makespan of list scheduling of the buckets, each with its overhead.
+    /// Makespan of list scheduling of the buckets, each with an overhead for each of its inputs.
     pub makespan_seconds: f64,
     /// Maximum of the longest chain of tasks and the evenly spread work of all distinct tasks.
     pub lower_bound_seconds: f64,
@@ -36,7 +36,8 @@ pub(crate) fn forecast(
     let workers = NonZeroUsize::new(workers as usize).unwrap_or(NonZeroUsize::MIN);
     let overhead = builder.study.bucket_overhead_seconds;
     let mut work = JobWork::compute(builder, solutions, mode)?;
-    work.seconds.iter_mut().for_each(|seconds| *seconds += overhead);
+    let overheads = overheads(builder, solutions, work.seconds.len());
+    work.seconds.iter_mut().zip(&overheads).for_each(|(seconds, overhead)| *seconds += overhead);
     let jobs = JobGraph::new(work.seconds, &work.job_of, &builder.graph).map_err(PlanningError::from)?;
     let mut transfers = TransferForecast::default();
     let makespan_seconds = if mode.is_dataflow() {
@@ -51,7 +52,7 @@ pub(crate) fn forecast(
             };
             // The slots of one process share a memory.
             let worker = builder.study.link.map_or(0, |_| worker);
-            schedules[stage].begin(worker, members, now + overhead)
+            schedules[stage].begin(worker, members, now + overheads[job])
         });
         schedules.iter().for_each(|schedule| transfers.add(&schedule.forecast()));
         makespan_seconds
@@ -67,6 +68,18 @@ pub(crate) fn forecast(
         lower_bound_seconds: lower_bound_seconds(critical, work.unique, workers),
         transfers,
     })
+}
+
+/// Returns the overheads of each of `jobs` jobs: its instances of different inputs are executed as buckets of their own.
+fn overheads(builder: &PlanBuilder<'_>, solutions: &[Buckets], jobs: usize) -> Vec<f64> {
+    let overhead = builder.study.bucket_overhead_seconds;
+    if overhead == 0.0 {
+        return vec![0.0; jobs];
+    }
+    let stages = builder.stages.iter().zip(solutions);
+    let executed =
+        stages.flat_map(|(stage, solution)| stage.executed_buckets(solution, &builder.runs, &builder.graph));
+    executed.map(|buckets| buckets as f64 * overhead).collect()
 }
 
 /// Creates a schedule for each stage. The outputs of the largest tile count for all.
