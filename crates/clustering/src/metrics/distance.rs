@@ -1,5 +1,6 @@
 //! Distances between the tasks of a level (paper 002, section 4.1).
 
+mod bits;
 mod classes;
 mod lanes;
 mod layers;

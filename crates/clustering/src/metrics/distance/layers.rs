@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use super::bits;
 use super::classes::Classes;
 use super::lanes;
 use crate::workflow::Workflow;
@@ -24,9 +25,10 @@ const UNKNOWN: u32 = u32::MAX;
 /// for 64 classes: a walk ends after as many visits.
 pub(super) fn meetings(graph: &Workflow, level: usize, edges: usize) -> Vec<(u64, u64)> {
     let classes = Classes::new(graph, &graph.levels()[level]);
-    let max_visits = (2 * classes.len().div_ceil(lanes::LANES)).saturating_mul(edges).max(MIN_VISITS);
+    let max_visits = (2 * classes.len().div_ceil(bits::BITS)).saturating_mul(edges).max(MIN_VISITS);
     let walk = |max_visits| meetings_with(graph, &classes, MAX_PAIRS, max_visits);
     walk(max_visits)
+        .or_else(|| bits::by_step(graph, level, &classes).map(|pairs| by_step(&pairs)))
         .or_else(|| lanes::by_step(graph, &classes).map(|pairs| by_step(&pairs)))
         .or_else(|| walk(usize::MAX))
         .expect("a walk without a limit")
@@ -364,6 +366,8 @@ mod tests {
                 assert_eq!(counted, walk(usize::MAX));
                 let lanes = lanes::by_step(&graph, &classes).unwrap();
                 assert_eq!(by_step(&lanes), counted, "level {level}");
+                let bits = bits::by_step(&graph, level, &classes).unwrap();
+                assert_eq!(by_step(&bits), counted, "level {level}");
                 assert_eq!(meetings(&graph, level, 0), counted);
                 let tasks = graph.levels()[level].len() as u64;
                 let pairs = counted.iter().map(|(met, apart)| met + apart).sum::<u64>();

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use super::bits;
 use super::classes::Classes;
 use super::lanes;
 use crate::workflow::Workflow;
@@ -301,15 +302,19 @@ impl<'a> Search<'a> {
 /// An index makes rows fast in graphs where few tasks share successors. In others, lanes take each edge twice for 64 classes.
 pub(super) fn count(graph: &Workflow, level: usize, edges: usize, pairs: &mut BTreeMap<u32, u64>) {
     let classes = Classes::new(graph, &graph.levels()[level]);
-    let max_visits = 2 * classes.len().div_ceil(lanes::LANES) * edges;
+    let max_visits = 2 * classes.len().div_ceil(bits::BITS) * edges;
     let mut rows = Rows::with_visits(graph, level, &classes, max_visits);
-    let lanes = if rows.index.is_none() { lanes::by_distance(graph, level, &classes) } else { None };
-    match lanes {
-        Some(lanes) => {
-            for (distance, count) in (0..).zip(&lanes.met).filter(|(_, count)| **count > 0) {
+    let counted = if rows.index.is_none() {
+        bits::by_distance(graph, level, &classes).or_else(|| lanes::by_distance(graph, level, &classes))
+    } else {
+        None
+    };
+    match counted {
+        Some(counted) => {
+            for (distance, count) in (0..).zip(&counted.met).filter(|(_, count)| **count > 0) {
                 *pairs.entry(distance).or_default() += count;
             }
-            *pairs.entry(super::max_distance(graph, level)).or_default() += lanes.apart.iter().sum::<u64>();
+            *pairs.entry(super::max_distance(graph, level)).or_default() += counted.apart.iter().sum::<u64>();
         }
         None => count_rows(&mut rows, pairs),
     }
@@ -367,11 +372,13 @@ mod tests {
         let mut counted = BTreeMap::new();
         count_rows(&mut rows, &mut counted);
         counted.retain(|_, count| *count > 0);
-        let lanes = lanes::by_distance(&graph, 0, &classes).unwrap();
-        let apart: u64 = lanes.apart.iter().sum();
-        let mut met: BTreeMap<u32, u64> = (0..).zip(lanes.met).filter(|(_, count)| *count > 0).collect();
-        *met.entry(super::super::max_distance(&graph, 0)).or_default() += apart;
-        met.retain(|_, count| *count > 0);
-        assert_eq!(met, counted);
+        let by_bits = bits::by_distance(&graph, 0, &classes).unwrap();
+        for pairs in [by_bits, lanes::by_distance(&graph, 0, &classes).unwrap()] {
+            let apart: u64 = pairs.apart.iter().sum();
+            let mut met: BTreeMap<u32, u64> = (0..).zip(pairs.met).filter(|(_, count)| *count > 0).collect();
+            *met.entry(super::super::max_distance(&graph, 0)).or_default() += apart;
+            met.retain(|_, count| *count > 0);
+            assert_eq!(met, counted);
+        }
     }
 }
