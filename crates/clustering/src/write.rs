@@ -46,7 +46,7 @@ pub fn write_clustered(
 }
 
 /// Writes the jobs of a clustering as JSON: `{ "workflow": name, "jobs": [ { "id", "tasks": [ids], "seconds", "level" } ] }`, with
-/// the sum of run times in seconds and the level from 0. Ids are those of [`Clustering::workflow`].
+/// the sum of run times in seconds and the level from 1, as in the metrics. Ids are those of [`Clustering::workflow`].
 ///
 /// # Errors
 /// If `out` fails, or jobs depend on each other in a cycle.

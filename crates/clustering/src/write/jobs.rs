@@ -19,6 +19,7 @@ struct JobEntry<'a> {
     id: &'a str,
     tasks: Vec<&'a str>,
     seconds: f64,
+    /// From 1, as in tables.
     level: usize,
 }
 
@@ -33,7 +34,7 @@ pub(super) fn write(
         id: &job.id,
         tasks: tasks.iter().map(|task| workflow.tasks()[*task as usize].id.as_str()).collect(),
         seconds: job.seconds,
-        level: clustered.level_of(number),
+        level: clustered.level_of(number) + 1,
     });
     serde_json::to_writer_pretty(&mut *out, &JobList { workflow: workflow.name(), jobs: jobs.collect() })?;
     writeln!(out)?;

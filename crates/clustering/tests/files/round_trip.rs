@@ -161,9 +161,9 @@ fn jobs_are_written_as_tasks() {
     let expected = serde_json::json!({
         "workflow": "diamond",
         "jobs": [
-            { "id": "top", "tasks": ["top"], "seconds": 1.5, "level": 0 },
-            { "id": "right", "tasks": ["right", "left"], "seconds": 5.25, "level": 1 },
-            { "id": "end", "tasks": ["end"], "seconds": 0.125, "level": 2 },
+            { "id": "top", "tasks": ["top"], "seconds": 1.5, "level": 1 },
+            { "id": "right", "tasks": ["right", "left"], "seconds": 5.25, "level": 2 },
+            { "id": "end", "tasks": ["end"], "seconds": 0.125, "level": 3 },
         ]
     });
     assert_eq!(json, expected);
