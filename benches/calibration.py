@@ -22,22 +22,8 @@ import tempfile
 
 from overhead import MOAT
 
-BURST = """[study]
-file = "study.toml"
-run = "{run}"
-reuse = "{reuse}"
-[base]
-nodes = 1
-cores = {workers}
-[[pool]]
-name = "none"
-cores = 1
-price_per_hour = 0
-startup_seconds = 0
-max = 1
-[[policy]]
-kind = "fixed"
-"""
+sys.path.append(str(pathlib.Path(__file__).parent / "papers"))
+from burst_file import burst_file  # noqa: E402
 
 
 def main():
@@ -75,7 +61,7 @@ def main():
         print("\n| workers | measured, s | predicted, s | off by |\n| --- | --- | --- | --- |")
         is_good = True
         for workers, seconds in measured.items():
-            (folder / "burst.toml").write_text(BURST.format(reuse=args.reuse, run="run-1-0/run.json", workers=workers))
+            (folder / "burst.toml").write_text(burst_file("run-1-0/run.json", workers, args.reuse))
             document = json.loads(call("simulate", "burst.toml", "--json"))
             predicted = document["policies"][0]["makespan_seconds"]
             median = statistics.median(seconds)

@@ -1,4 +1,4 @@
-"""Paper 002: worked examples of the model, the metrics and the methods (Figs. 3, 5, 7 to 13, Table 1)."""
+"""Paper 002: worked examples of the model, the metrics and the methods (Figs. 3 to 13, Table 1)."""
 
 from __future__ import annotations
 
@@ -32,6 +32,11 @@ FIG_8 = dag(
 FIG_9 = dag(
     dict.fromkeys(["t1", "t2", "t3", "t4", "t5", "t6", "t7", "t8"], 10),
     {"t1": ["t6"], "t2": ["t6"], "t3": ["t7"], "t4": ["t7"], "t5": ["t7"], "t6": ["t8"], "t7": ["t8"]},
+)
+# All distances of t1 to t5 are 2, over t6. t2 and t5 have a second child.
+FIG_11 = dag(
+    dict.fromkeys(["t1", "t2", "t3", "t4", "t5", "t6", "t7", "t8"], 10),
+    {"t1": ["t6"], "t2": ["t6", "t7"], "t3": ["t6"], "t4": ["t6"], "t5": ["t6", "t7"], "t6": ["t8"], "t7": ["t8"]},
 )
 
 
@@ -143,6 +148,32 @@ def fig_10(context: Context) -> Result:
     )
 
 
+def fig_11(context: Context) -> Result:
+    """Metrics and jobs of a level whose distances are equal and whose impact factors differ."""
+    workflow = example("fig-11", FIG_11)
+    level = cluster(context, workflow, "--method", "none")["levels_before"][0]
+    tasks = "t1 t2 t3 t4 t5"
+    by_impact, _ = both_readings(context, "fig-11", FIG_11, "hifb", 2, tasks)
+    by_distance, _ = both_readings(context, "fig-11", FIG_11, "hdb", 2, tasks)
+    return Result(
+        rows=[
+            ["HDV of t1 to t5: all distances are 2", "0", number(level["hdv"])],
+            ["HIFV of t1 to t5", "> 0", number(level["hifv"])],
+        ],
+        tables=[
+            claims(
+                [
+                    ("HDB does not see the difference in child tasks", by_distance, "{t2, t5}" not in by_distance),
+                    ("HIFB distinguishes the tasks", by_impact, "{t2, t5}" in by_impact),
+                ]
+            )
+        ],
+        setting="Our graph, in two jobs with candidates as in the examples: five tasks with a common child, two of them with a second one. "
+        "The graph of the figure is a picture.",
+        why="They agree.",
+    )
+
+
 def fig_12(context: Context) -> Result:
     """VC before and after a balancing method, on four chains."""
     chains = jobs(context, example("fig-4", FIG_4), "--method", "none", "--vertical", "only")
@@ -177,9 +208,10 @@ def fig_12(context: Context) -> Result:
 FIGURES = [
     Figure("002", "Fig. 3", "Run time on one worker, before and after clustering", "simulated", fig_3),
     Figure("002", "Fig. 5", "Horizontal runtime variance of two clusterings", "planned", fig_5),
-    Figure("002", "Fig. 7", "Metrics of two workflows", "planned", fig_7, same=["002 Table 1"]),
+    Figure("002", "Fig. 7", "Metrics of two workflows", "planned", fig_7, same=["002 Fig. 6", "002 Table 1"]),
     Figure("002", "Fig. 8", "Jobs of HRB", "planned", fig_8),
     Figure("002", "Fig. 9", "Jobs of HIFB", "planned", fig_9),
     Figure("002", "Fig. 10", "Jobs of HDB", "planned", fig_10),
-    Figure("002", "Fig. 12", "Vertical clustering before and after a method", "planned", fig_12, same=["002 Fig. 13"]),
+    Figure("002", "Fig. 11", "Equal distances, unequal impact factors", "planned", fig_11),
+    Figure("002", "Fig. 12", "Vertical clustering before and after a method", "planned", fig_12, same=["002 Fig. 4", "002 Fig. 13"]),
 ]

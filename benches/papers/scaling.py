@@ -14,6 +14,7 @@ import chart
 import reuse_designs as designs
 import reuse_studies as studies
 import welch
+from burst_file import burst_file
 from frame import ROOT, Context, Figure, Picture, Result, StepFailed, Table, execute, percent
 
 WORKERS = (8, 16, 32, 64, 128, 256)
@@ -190,24 +191,6 @@ def large(context: Context) -> Result:
     )  # fmt: skip
 
 
-BURST = """[study]
-file = "study.toml"
-run = "out/run.json"
-reuse = "tree"
-tiles = {tiles}
-tile_pixels = {pixels}
-[base]
-nodes = 1
-cores = {cores}
-[[pool]]
-name = "none"
-cores = 1
-price_per_hour = 0
-startup_seconds = 0
-max = 1
-[[policy]]
-kind = "fixed"
-"""
 CORES = (1, 2, 4, 7, 14, 28)
 # Tiles of the simulation: one for each core of the largest node.
 SIMULATED_TILES = 28
@@ -235,7 +218,7 @@ def cores(context: Context) -> tuple[dict[str, list[dict[str, Any]]], list[float
             context.run("run", folder / "study.toml", "--out", folder / "out", "--quiet", "--workers", 1, *options)
             found = []
             for number in CORES:
-                (folder / "burst.toml").write_text(BURST.format(cores=number, tiles=SIMULATED_TILES, pixels=side**2))
+                (folder / "burst.toml").write_text(burst_file("out/run.json", number, tiles=SIMULATED_TILES, tile_pixels=side**2))
                 document = json.loads(context.run("simulate", folder / "burst.toml", "--json").stdout)
                 found.append(document["policies"][0]["makespan_seconds"])
             return found

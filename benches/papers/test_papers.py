@@ -24,7 +24,7 @@ from frame import Context, Figure, NotRun, Picture, Result, Table
 PUBLISHED = {
     "000": [*(f"Fig. 4.{n}" for n in range(1, 7)), *(f"Table 4.{n}" for n in range(1, 4))],
     "001": [*(f"Fig. {n}" for n in range(11, 17)), "Table 3", "Table 5"],
-    "002": [*(f"Fig. {n}" for n in (7, 9, 10, *range(19, 30))), *(f"Table {n}" for n in (1, 3, 4, 5))],
+    "002": [*(f"Fig. {n}" for n in (*range(3, 14), *range(19, 30))), *(f"Table {n}" for n in (1, 3, 4, 5))],
     "003": ["Fig. 6", "Fig. 7", "Fig. 8", "Table II"],
     "004": ["Table 2", "Fig. 8"],
 }
