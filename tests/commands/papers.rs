@@ -43,7 +43,7 @@ fn a_figure_is_measured_once_and_documented() {
     let text = fs::read_to_string(&document).expect("a document");
     assert!(text.contains("| left: HDV of t1 to t4, from the matrix of Table 1 | 1.03 | 1.033 |"), "{text}");
     assert!(text.contains("| right: HIFV of t1 to t4 | 0.17 | 0.167 |"), "{text}");
-    let row = "| [002 Table 1](#002-fig-7--002-table-1-metrics-of-two-workflows) | Metrics of two workflows |  |  | yes |  |";
+    let row = "| [002 Table 1](#002-fig-7--002-fig-6--002-table-1-metrics-of-two-workflows) | Metrics of two workflows |  |  | yes |  |";
     assert!(text.contains(row), "{text}");
     // Figures that were not asked for have sections too.
     assert!(text.contains("*Missing.* Not run yet:"), "{text}");
