@@ -129,6 +129,7 @@ pub(super) fn advice(
     reading: Reading,
     settings: &Settings,
 ) -> Result<Advice, WorkflowError> {
+    let joins_levels = vertical.is_none_or(|vertical| vertical == VerticalArg::Posterior);
     let vertical = vertical.unwrap_or(VerticalArg::Prior);
     let is_prior = matches!(vertical, VerticalArg::Prior | VerticalArg::PriorBounded) && chains > 0;
     let options = with_vertical(settings.options, vertical);
@@ -149,8 +150,7 @@ pub(super) fn advice(
     };
     let levels: Vec<LevelSummary> = metrics(&jobs, reading).iter().zip(jobs.levels()).map(summary).collect();
     let chains = if is_prior { chains } else { 0 };
-    let platform = settings.platform;
-    Ok(advise(chains, &levels, platform.workers(), platform.bytes_per_second()))
+    Ok(advise(chains, &levels, &settings.platform, joins_levels))
 }
 
 /// Returns the position of the clustering of a choice by rule. Adds it if it is missing.
@@ -161,22 +161,34 @@ fn advised(
     settings: &Settings,
     simulated: &mut Vec<Simulated>,
 ) -> usize {
-    let candidate = advised_candidate(advice, vertical);
+    let (candidate, limited) = advised_candidate(advice, vertical, settings);
     let known = simulated.iter().position(|one| one.candidate == candidate);
-    known.unwrap_or_else(|| {
-        simulated.push(run(workflow, candidate, settings));
+    known.filter(|_| limited.is_none()).unwrap_or_else(|| {
+        simulated.push(run(workflow, candidate, &limited.unwrap_or(*settings)));
         simulated.len() - 1
     })
 }
 
-/// Returns the candidate of a choice by rule.
-pub(super) fn advised_candidate(advice: &Advice, vertical: Option<VerticalArg>) -> Candidate {
+/// Returns the candidate of a choice by rule, with the settings that have its limit. `None` if it has none, or if the limit is given.
+pub(super) fn advised_candidate(
+    advice: &Advice,
+    vertical: Option<VerticalArg>,
+    settings: &Settings,
+) -> (Candidate, Option<Settings>) {
     let method = match advice.method {
         HorizontalMethod::Hc => MethodName::Hc,
         HorizontalMethod::Hrb => MethodName::Hrb,
         HorizontalMethod::Hifb => MethodName::Hifb,
         HorizontalMethod::Hdb => MethodName::Hdb,
+        HorizontalMethod::Dfjs => MethodName::Dfjs,
     };
-    let prior = if advice.is_vertical_prior { VerticalArg::Prior } else { VerticalArg::None };
-    Candidate { method, vertical: vertical.unwrap_or(prior) }
+    let advised = match advice.vertical {
+        Vertical::None => VerticalArg::None,
+        Vertical::Prior => VerticalArg::Prior,
+        Vertical::Posterior => VerticalArg::Posterior,
+        Vertical::Only => VerticalArg::Only,
+    };
+    let max_seconds = advice.max_seconds.filter(|_| settings.max_seconds.is_none());
+    let limited = max_seconds.map(|seconds| Settings { max_seconds: Some(seconds), ..*settings });
+    (Candidate { method, vertical: vertical.unwrap_or(advised) }, limited)
 }

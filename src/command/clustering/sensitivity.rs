@@ -28,6 +28,8 @@ pub(super) struct Sensitivity {
 #[derive(Debug)]
 pub(super) struct Rule {
     pub(super) candidate: Candidate,
+    /// Position of its score, behind those of the candidates if it has a limit of its own. `None` if it is no candidate.
+    position: Option<usize>,
     pub(super) reason: String,
 }
 
@@ -61,17 +63,19 @@ pub(super) fn vary(
     let mut defect = None;
     let rows = sensitivity(workflow, &settings.platform, &grid, settings.options.seed, |scaled, platform| {
         let settings = on(settings, platform);
+        let mut all: Vec<(Candidate, Settings)> = candidates.iter().map(|one| (*one, settings)).collect();
         if has_rule {
             match advice(scaled, count, vertical, reading, &settings) {
                 Ok(advice) => {
-                    let candidate = advised_candidate(&advice, vertical);
-                    rules.push(Rule { candidate, reason: advice.reason });
+                    let (candidate, limited) = advised_candidate(&advice, vertical, &settings);
+                    all.extend(limited.map(|settings| (candidate, settings)));
+                    let position = all.iter().rposition(|(one, _)| *one == candidate);
+                    rules.push(Rule { candidate, position, reason: advice.reason });
                 }
                 Err(error) => defect = Some(error),
             }
         }
-        let ranked = |candidate| ranked(scaled, candidate, &settings);
-        candidates.clone().into_par_iter().map(ranked).collect()
+        all.into_par_iter().map(|(candidate, settings)| ranked(scaled, candidate, &settings)).collect()
     });
     if let Some(defect) = defect {
         return Err(CommandError::defect(defect));
@@ -120,9 +124,8 @@ impl Sensitivity {
     }
 
     /// Returns the score of the choice by rule. `None` if it is no candidate of the row.
-    pub(super) fn score_of_rule<'r>(&self, ranking: &'r Ranking, rule: &Rule) -> Option<&'r Score> {
-        let position = self.candidates.iter().position(|candidate| *candidate == rule.candidate)?;
-        ranking.scores.get(position)
+    pub(super) fn score_of_rule<'r>(ranking: &'r Ranking, rule: &Rule) -> Option<&'r Score> {
+        ranking.scores.get(rule.position?)
     }
 
     /// Returns the lines of the table.
@@ -164,12 +167,14 @@ impl Sensitivity {
         let best = Self::best(ranking);
         let score = &ranking.scores[best];
         let rule = self.rules.get(index);
-        let of_rule = rule.and_then(|rule| self.score_of_rule(ranking, rule));
+        let of_rule = rule.and_then(|rule| Self::score_of_rule(ranking, rule));
+        // Scores behind those of the candidates are the rule's.
+        let chosen = self.candidates.get(best).or(rule.map(|rule| &rule.candidate));
         let regret = of_rule.map(|of| percent(ranking.gain(score) - ranking.gain(of)));
         [
             gain(ranking, score),
             regret.unwrap_or_else(|| "-".to_owned()),
-            self.candidates[best].in_words(),
+            chosen.map_or_else(|| "-".to_owned(), |chosen| chosen.in_words()),
             rule.map_or_else(|| "-".to_owned(), |rule| rule.candidate.in_words()),
         ]
     }

@@ -1,9 +1,13 @@
 //! Choice by rule: a method from chains, level metrics and the platform, with its reason in words.
 //!
 //! The paper (002, section 5.5) has a decision tree as a picture only. This rule follows its text: run time variation decides
-//! for HRB, data for the dependency methods, and chains for vertical clustering first.
+//! for HRB, data for the dependency methods, and chains for vertical clustering first. The paper has no rule for DFJS: ours
+//! compares two estimates of the makespan ([`Estimates`]).
 
 use std::num::NonZeroUsize;
+
+use crate::methods::Vertical;
+use crate::simulate::Platform;
 
 /// Variation of run times above which they are balanced. Levels up to it are within 10 % of equal run times, so any
 /// method balances them (paper 002, Table 5: Montage, CyberShake level 4 and most levels of LIGO).
@@ -35,6 +39,8 @@ pub enum HorizontalMethod {
     Hifb,
     /// Horizontal distance balancing.
     Hdb,
+    /// Jobs of limited run time ([`Advice::max_seconds`]).
+    Dfjs,
 }
 
 impl HorizontalMethod {
@@ -46,43 +52,101 @@ impl HorizontalMethod {
             Self::Hrb => "hrb",
             Self::Hifb => "hifb",
             Self::Hdb => "hdb",
+            Self::Dfjs => "dfjs",
         }
     }
 }
 
 /// Choice of the rule.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Advice {
     /// The method.
     pub method: HorizontalMethod,
-    /// Whether chains are joined first.
-    pub is_vertical_prior: bool,
+    /// Maximum run time of a job in seconds, of [`HorizontalMethod::Dfjs`].
+    pub max_seconds: Option<f64>,
+    /// [`Vertical::Prior`] if chains are joined first, [`Vertical::Posterior`] with DFJS, else [`Vertical::None`].
+    pub vertical: Vertical,
     /// The reason in words, such as "level 3 is wider than the 20 workers and run times vary by 40 %: balance run times".
     /// Levels are numbered from 1.
     pub reason: String,
 }
 
-/// Chooses by rule. `chains` is the number of chains of two or more tasks, `levels` are in order.
+/// Chooses by rule. `chains` is the number of chains of two or more tasks, `levels` are in order. `joins_levels` permits the first
+/// choice.
 ///
-/// - Chains are joined first.
+/// - Tasks run longer than their inputs take to transfer, and jobs that run as long as they are delayed end earlier than jobs of all
+///   workers, by estimates of both makespans: DFJS with that limit, and chains of its jobs are joined.
+/// - Otherwise, chains are joined first.
 /// - A level wider than the workers with a runtime variance (HRV) above 0.1: HRB.
 /// - Otherwise, transfers of inputs longer than run times on levels wider than the workers: HDB if distances vary there
 ///   (HDV > 0), HIFB if not.
 /// - Otherwise HC.
 #[must_use]
-pub fn advise(
-    chains: usize,
-    levels: &[LevelSummary],
-    workers: NonZeroUsize,
-    bytes_per_second: f64,
-) -> Advice {
-    let (method, balance) = horizontal(levels, workers, bytes_per_second);
+pub fn advise(chains: usize, levels: &[LevelSummary], platform: &Platform, joins_levels: bool) -> Advice {
+    let Estimates { delay, level_by_level, joined, runs, transfers } = Estimates::new(levels, platform);
+    if joins_levels && delay > 0.0 && joined < level_by_level && transfers <= runs {
+        let reason = format!(
+            "jobs are delayed by {delay:.0} s each, and levels have little work: jobs of {delay:.0} s that join levels take some \
+             {joined:.0} s, jobs of levels {level_by_level:.0} s"
+        );
+        let method = HorizontalMethod::Dfjs;
+        return Advice { method, max_seconds: Some(delay), vertical: Vertical::Posterior, reason };
+    }
+    let (method, balance) = horizontal(levels, platform.workers(), platform.bytes_per_second());
     let reason = match chains {
         0 => balance,
         1 => format!("1 chain of tasks: join it first; {balance}"),
         _ => format!("{chains} chains of tasks: join them first; {balance}"),
     };
-    Advice { method, is_vertical_prior: chains > 0, reason }
+    let vertical = if chains > 0 { Vertical::Prior } else { Vertical::None };
+    Advice { method, max_seconds: None, vertical, reason }
+}
+
+/// Estimated makespans of two clusterings in seconds, from sums over levels.
+///
+/// Level by level, each level has as many jobs as workers at most, of equal work, and pays the delay of a job once. Jobs that run as long
+/// as they are delayed need fewer workers. A level whose whole work is no longer than the delay is one job then, and joins the level above
+/// if that is one job too: both pay one delay. Only the sum of the work on a level counts, with the transfers of all inputs: unequal run
+/// times and transfers that a worker spares are left out in both.
+struct Estimates {
+    /// Delay of a job: engine, queue and post delay.
+    delay: f64,
+    level_by_level: f64,
+    joined: f64,
+    /// Sums over all tasks.
+    runs: f64,
+    transfers: f64,
+}
+
+impl Estimates {
+    fn new(levels: &[LevelSummary], platform: &Platform) -> Self {
+        let overheads = platform.overheads();
+        let delay = overheads.engine.mean() + overheads.queue.mean() + overheads.post.mean();
+        let (clustering, workers) = (overheads.clustering.mean(), platform.workers().get() as f64);
+        let (mut level_by_level, mut joined, mut runs, mut transfers) = (0.0, 0.0, 0.0, 0.0);
+        let mut is_one_job = false;
+        for level in levels {
+            let tasks = level.tasks as f64;
+            let (run, transfer) =
+                (tasks * level.mean_seconds, tasks * level.mean_bytes / platform.bytes_per_second());
+            let work = run + transfer;
+            level_by_level += delay + work / tasks.min(workers);
+            level_by_level += if tasks > workers { clustering } else { 0.0 };
+            if work <= delay {
+                joined += if is_one_job { work } else { delay + clustering + work };
+                is_one_job = true;
+            } else {
+                // Without a delay, each task is a job.
+                let jobs = (work / delay).ceil().min(tasks);
+                let of_job = delay + work / jobs + if jobs < tasks { clustering } else { 0.0 };
+                joined += of_job * (jobs / workers).ceil();
+                is_one_job = false;
+            }
+            runs += run;
+            transfers += transfer;
+        }
+        Self { delay, level_by_level, joined, runs, transfers }
+    }
 }
 
 fn horizontal(
@@ -132,7 +196,8 @@ mod tests {
     use super::*;
 
     fn advice(chains: usize, levels: &[LevelSummary], workers: usize) -> Advice {
-        advise(chains, levels, NonZeroUsize::new(workers).unwrap(), 15e6)
+        let platform = Platform::default().with_workers(NonZeroUsize::new(workers).unwrap());
+        advise(chains, levels, &platform, true)
     }
 
     const EVEN: LevelSummary =
@@ -142,7 +207,7 @@ mod tests {
     #[test]
     fn varied_run_times_on_a_wide_level_are_balanced() {
         let chosen = advice(0, &[EVEN, EVEN, VARIED], 20);
-        assert_eq!((chosen.method, chosen.is_vertical_prior), (HorizontalMethod::Hrb, false));
+        assert_eq!((chosen.method, chosen.vertical), (HorizontalMethod::Hrb, Vertical::None));
         assert_eq!(
             chosen.reason,
             "level 3 is wider than the 20 workers and run times vary by 40 %: balance run times"
@@ -183,12 +248,44 @@ mod tests {
     #[test]
     fn chains_are_joined_first() {
         let chosen = advice(363, &[VARIED], 20);
-        assert!(chosen.is_vertical_prior);
+        assert_eq!(chosen.vertical, Vertical::Prior);
         assert_eq!(
             chosen.reason,
             "363 chains of tasks: join them first; level 1 is wider than the 20 workers and run times vary by 40 %: \
              balance run times"
         );
         assert!(advice(1, &[], 1).reason.starts_with("1 chain of tasks: join it first; no level"));
+    }
+
+    /// Work of 50 s: a level takes 60 + 5 s on ten workers, and 50 s behind other levels in a job.
+    const SMALL: LevelSummary = LevelSummary { tasks: 10, mean_seconds: 5.0, mean_bytes: 0.0, ..VARIED };
+
+    #[test]
+    fn levels_of_little_work_are_joined() {
+        let chosen = advice(0, &[SMALL; 20], 20);
+        assert_eq!((chosen.method, chosen.vertical), (HorizontalMethod::Dfjs, Vertical::Posterior));
+        assert_eq!(chosen.max_seconds, Some(60.0));
+        assert_eq!(
+            chosen.reason,
+            "jobs are delayed by 60 s each, and levels have little work: jobs of 60 s that join levels take some 1061 s, jobs of \
+             levels 1300 s"
+        );
+        // A level of 500 s needs its workers. Without a delay, nothing is won.
+        let wide = LevelSummary { tasks: 100, ..SMALL };
+        assert_ne!(advice(0, &[wide, SMALL], 20).method, HorizontalMethod::Dfjs);
+        let platform = Platform::default();
+        let overheads = crate::simulate::Overheads::NONE;
+        assert_ne!(
+            advise(0, &[SMALL; 20], &platform.with_overheads(overheads).unwrap(), true).method,
+            HorizontalMethod::Dfjs
+        );
+        assert_ne!(advise(0, &[SMALL; 20], &platform, false).method, HorizontalMethod::Dfjs);
+    }
+
+    #[test]
+    fn levels_are_not_joined_for_their_transfers() {
+        // 0.4 s to run and 4.6 s to transfer: a job has ten inputs one after the other.
+        let data = LevelSummary { mean_seconds: 0.4, mean_bytes: 4.6 * 15e6, ..SMALL };
+        assert_ne!(advice(0, &[data; 20], 20).method, HorizontalMethod::Dfjs);
     }
 }

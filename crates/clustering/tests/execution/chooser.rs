@@ -1,9 +1,10 @@
 //! Choice by simulation and by rule, its regret, and the sensitivity table.
 
-use super::support::{candidates, five, hc, hrb, vc, workers, workflow};
-use pleach_clustering::choose::{Candidate, Grid, LevelSummary, advise, rank, sensitivity};
+use super::support::{candidates, fair, five, hc, hrb, posterior, prior, vc, workers, workflow};
+use crate::data::data;
+use pleach_clustering::choose::{Candidate, Grid, HorizontalMethod, LevelSummary, advise, rank, sensitivity};
 use pleach_clustering::simulate::{Overheads, Platform, gain};
-use pleach_clustering::{Clustering, DataFile, Task, Workflow};
+use pleach_clustering::{Clustering, DataFile, ReadOptions, Task, Vertical, Workflow, read};
 
 /// Metrics of each level without distances, which these traces do not need: their run times vary.
 fn levels(workflow: &Workflow) -> Vec<LevelSummary> {
@@ -40,8 +41,8 @@ fn the_choice_by_simulation_has_no_regret_and_the_rule_little() {
         let joined = vc(&workflow);
         let chains = joined.jobs().iter().filter(|job| job.len() > 1).count();
         let clustered = joined.workflow(&workflow).unwrap();
-        let advice = advise(chains, &levels(&clustered), workers(20), 15e6);
-        let vertical = if advice.is_vertical_prior { "prior" } else { "none" };
+        let advice = advise(chains, &levels(&clustered), &platform, true);
+        let vertical = if advice.vertical == Vertical::Prior { "prior" } else { "none" };
         let regret = ranking.regret(advice.method.name(), vertical).unwrap_or(f64::NAN);
         println!(
             "{}: best {}/{} {:.3}; rule {}/{vertical}, regret {regret:.3}: {}",
@@ -53,6 +54,28 @@ fn the_choice_by_simulation_has_no_regret_and_the_rule_little() {
             advice.reason,
         );
         assert!(regret <= 0.03, "{}: {regret}", workflow.name());
+    }
+}
+
+/// Mosaics of few seconds a task: their levels pay more delays than they have work.
+#[test]
+fn the_rule_joins_levels_of_little_work() {
+    let Some(data) = data("the_rule_joins_levels_of_little_work") else { return };
+    let platform = Platform::default();
+    for (file, least) in
+        [("montage-chameleon-2mass-005d-001.json", 0.37), ("montage-chameleon-2mass-015d-001.json.gz", 0.13)]
+    {
+        let options = ReadOptions { assume_zero: true, ..ReadOptions::default() };
+        let workflow = read(&data.join("workflows/wfformat").join(file), options).unwrap();
+        let chains = vc(&workflow);
+        let summaries = levels(&chains.workflow(&workflow).unwrap());
+        let advice = advise(1, &summaries, &platform, true);
+        assert_eq!((advice.method, advice.vertical), (HorizontalMethod::Dfjs, Vertical::Posterior));
+        let limited = |workflow: &Workflow| fair(workflow, advice.max_seconds.unwrap(), u64::MAX);
+        let joined = gain(&workflow, &posterior(&workflow, limited), &platform, 0).gain();
+        let balanced = gain(&workflow, &prior(&workflow, |workflow| hrb(workflow, 20)), &platform, 0).gain();
+        println!("{file}: {joined:.3} instead of {balanced:.3}: {}", advice.reason);
+        assert!(joined > balanced + least, "{file}: {joined}, {balanced}");
     }
 }
 

@@ -72,15 +72,11 @@ struct SingleMethod<'a> {
 
 /// Returns the rows of a sensitivity table.
 pub(super) fn rows(sensitivity: &Sensitivity) -> Vec<RowRecord<'_>> {
-    let record = |(index, row)| record(sensitivity, row, sensitivity.rules.get(index));
+    let record = |(index, row)| record(row, sensitivity.rules.get(index));
     sensitivity.rows.iter().enumerate().map(record).collect()
 }
 
-fn record<'a>(
-    sensitivity: &'a Sensitivity,
-    row: &'a SensitivityRow,
-    rule: Option<&'a Rule>,
-) -> RowRecord<'a> {
+fn record<'a>(row: &'a SensitivityRow, rule: Option<&'a Rule>) -> RowRecord<'a> {
     let ranking = &row.ranking;
     let score = |score: &'a Score| ScoreRecord {
         method: &score.method,
@@ -102,13 +98,13 @@ fn record<'a>(
             method: rule.candidate.method.name(),
             vertical: vertical_name(rule.candidate.vertical),
             reason: &rule.reason,
-            regret: regret(sensitivity, ranking, best, rule),
+            regret: regret(ranking, best, rule),
         }),
     }
 }
 
-fn regret(sensitivity: &Sensitivity, ranking: &Ranking, best: usize, rule: &Rule) -> Option<f64> {
-    let chosen = sensitivity.score_of_rule(ranking, rule)?;
+fn regret(ranking: &Ranking, best: usize, rule: &Rule) -> Option<f64> {
+    let chosen = Sensitivity::score_of_rule(ranking, rule)?;
     Some(ranking.gain(&ranking.scores[best]) - ranking.gain(chosen))
 }
 
