@@ -1,5 +1,5 @@
 //! `pleach cluster --execute`: emulated tasks on processes of this machine and on the workers of a manager, the
-//! counts of the manager, a killed worker, and refused input.
+//! counts of the manager, a killed worker, a killed command, and refused input.
 
 use crate::cluster::{Cluster, DEADLINE, LOOK_AGAIN};
 use crate::pleach::{Answer, pleach};
@@ -7,7 +7,7 @@ use crate::study::Study;
 use serde_json::Value;
 use std::fs;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::Instant;
 
 /// Number of tasks between `start` and `end`.
@@ -98,6 +98,56 @@ fn executions_of_a_manager_survive_a_killed_worker() {
     let refused = cluster.ask(&args);
     let cause = "--workers 2: the manager has 1 active workers; 2 idle workers of 1 core are needed";
     assert!(refused.code == 2 && refused.stderr.contains(cause), "{refused:?}");
+}
+
+/// Returns the ids of the processes whose parent is a process.
+fn children(parent: u32) -> Vec<u32> {
+    let numbers = fs::read_dir("/proc").expect("/proc").flatten();
+    let numbers = numbers.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    let is_child = |number: &u32| {
+        let stat = fs::read_to_string(format!("/proc/{number}/stat")).unwrap_or_default();
+        // The fields after the name, which may have spaces: state and parent.
+        let parent_of = stat.rsplit(')').next().and_then(|rest| rest.split_whitespace().nth(1)?.parse().ok());
+        parent_of == Some(parent)
+    };
+    numbers.filter(is_child).collect()
+}
+
+/// Returns whether a process has not ended. A zombie has ended: no process of a container may reap it.
+fn is_running(process: u32) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+    let state = stat.rsplit(')').next().and_then(|rest| rest.split_whitespace().next());
+    state.is_some_and(|state| !matches!(state, "Z" | "X"))
+}
+
+#[test]
+fn a_killed_command_leaves_no_processes_and_no_folder() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let temporary = tempfile::tempdir().expect("a folder");
+    fan(folder.path());
+    let mut command = Command::new(env!("CARGO_BIN_EXE_pleach"));
+    command.args(["cluster", "fan.dag", "--execute", "--workers", "2", "--queue", "60", "--method", "none"]);
+    command.current_dir(folder.path()).env("TMPDIR", temporary.path());
+    let mut command = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("it starts");
+    let wait_until = |is_done: &dyn Fn() -> bool, what: &str| {
+        let start = Instant::now();
+        while !is_done() {
+            assert!(start.elapsed() < DEADLINE, "{what}");
+            std::thread::park_timeout(LOOK_AGAIN);
+        }
+    };
+    // The watcher, the manager, and two workers.
+    wait_until(&|| children(command.id()).len() == 4, "no processes");
+    let processes = children(command.id());
+    let clusters = || {
+        let entries = fs::read_dir(temporary.path()).expect("a folder").flatten();
+        entries.filter(|entry| entry.path().join("manager.log").exists()).count()
+    };
+    assert_eq!(clusters(), 1);
+    command.kill().expect("it is ours");
+    command.wait().expect("it has ended");
+    wait_until(&|| !processes.iter().any(|process| is_running(*process)), "processes survive");
+    assert_eq!(clusters(), 0);
 }
 
 #[test]

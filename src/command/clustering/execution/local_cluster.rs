@@ -1,4 +1,7 @@
 //! A manager and workers as processes of this machine, in a folder of their own, for the time of an execution.
+//!
+//! They are a process group with a watcher, a shell that waits for the end of a pipe. Only this process has the other end: the kernel
+//! closes it even if the command gets SIGKILL, and the watcher then removes the folder and kills the group.
 
 use crate::exit::{CommandError, CommandResult};
 use pleach_actors::transport::certs::{Authority, Validity};
@@ -7,6 +10,8 @@ use pleach_actors::transport::identity::{NodeIdentity, Role};
 use pleach_api::schema::WorkerState;
 use pleach_client::{Client, ClientOptions, InterruptibleWait};
 use std::fs::{self, File};
+use std::io::PipeWriter;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -30,13 +35,29 @@ const VARIABLES: [&str; 4] = ["PLEACH_LOG", "PLEACH_TOKEN", "PLEACH_MANAGER", "P
 /// Parts of the manager's line about its addresses: before the one for workers, and between both.
 const ADDRESSES: (&str, &str) = ("workers connect to ", ", clients to ");
 
+/// Ends a cluster whose command was killed. The first argument is its folder. The shell is in the group: it ends last, with the group.
+/// The signals of a terminal or of a service do not end it, so that it outlives the command.
+const WATCHER: &str = r#"trap '' HUP INT TERM
+read -r _
+rm -rf -- "$1"
+kill -9 0"#;
+
 /// Processes of a cluster. They are killed, and their folder is removed, on drop.
 #[derive(Debug)]
 pub(super) struct LocalCluster {
     processes: Vec<Child>,
     workers: usize,
     manager: String,
+    watcher: Watcher,
     folder: TempDir,
+}
+
+/// Leader of the process group.
+#[derive(Debug)]
+struct Watcher {
+    child: Child,
+    /// Closed by the end of this process.
+    _open: PipeWriter,
 }
 
 /// Creates a private folder that is removed on drop.
@@ -49,8 +70,12 @@ impl LocalCluster {
     /// Starts a manager and workers with one slot each.
     pub(super) fn start(workers: usize, waiting: &InterruptibleWait) -> CommandResult<Self> {
         let folder = scratch()?;
+        // First, so that each process is watched from its start.
+        let watcher = Watcher::start(folder.path()).map_err(|error| {
+            CommandError::writing("--execute: failed to start a shell that ends the workers", &error)
+        })?;
         let (processes, manager) = (Vec::new(), String::new());
-        let mut cluster = Self { processes, workers, manager, folder };
+        let mut cluster = Self { processes, workers, manager, watcher, folder };
         cluster.issue_certificates()?;
         cluster.spawn(
             "manager",
@@ -132,6 +157,8 @@ impl LocalCluster {
         let program = std::env::current_exe().map_err(failed)?;
         let mut process = Command::new(program);
         process.arg(command).args(args).current_dir(self.folder.path());
+        // A group of its own: the signals of a terminal reach the command only, which then ends its processes.
+        process.process_group(self.watcher.group());
         VARIABLES.iter().for_each(|variable| _ = process.env_remove(variable));
         let process = process.stdin(Stdio::null()).stdout(log).stderr(errors).spawn().map_err(failed)?;
         self.processes.push(process);
@@ -156,6 +183,28 @@ impl LocalCluster {
             }
             waiting.pause(LOOK_EVERY).map_err(|error| CommandError::of(&error))?;
         }
+    }
+}
+
+impl Watcher {
+    fn start(folder: &Path) -> std::io::Result<Self> {
+        let (reader, open) = std::io::pipe()?;
+        let mut shell = Command::new("/bin/sh");
+        shell.args(["-c", WATCHER, "watcher"]).arg(folder).current_dir("/").process_group(0);
+        let child = shell.stdin(reader).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
+        Ok(Self { child, _open: open })
+    }
+
+    /// Returns the number of the group. Process numbers are positive and below 2²².
+    fn group(&self) -> i32 {
+        self.child.id() as i32
+    }
+}
+
+impl Drop for Watcher {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 }
 
