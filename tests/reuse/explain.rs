@@ -162,6 +162,24 @@ fn killed_and_resumed_study_is_explained_with_a_note() {
 }
 
 #[test]
+fn predictions_name_the_overhead_that_makes_buckets_large() {
+    let study = Study::of_tissue(64);
+    let buckets = |overhead: &str| {
+        let answer = explain(&study, &["study.toml", "--evaluation", "1", "--overhead", overhead]);
+        assert_eq!(answer["bucket_overhead_seconds"].as_f64(), overhead.parse().ok(), "{answer}");
+        answer["buckets"].as_u64().expect("a number")
+    };
+    let (without, with) = (buckets("0"), buckets("60"));
+    assert!(with < without, "{with} of {without} buckets");
+    let text = |overhead: &str| {
+        let args = ["explain", "study.toml", "--evaluation", "1", "--overhead", overhead];
+        pleach(study.folder(), &args).done()
+    };
+    assert!(text("60").starts_with(&format!("{with} buckets, sized for an overhead of 60.0 s each\n")));
+    assert!(text("0").starts_with("evaluation 1 on "));
+}
+
+#[test]
 fn wrong_targets_and_damaged_records_are_refused_with_the_reason() {
     let study = Study::of_tissue(64);
     run(&study, "out", &[]);

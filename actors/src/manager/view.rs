@@ -48,6 +48,8 @@ pub struct StudyView {
     pub min_bytes: u64,
     /// Minimum memory if as much can be spilled.
     pub min_bytes_with_spill: u64,
+    /// Overhead of a bucket that its plan counts, in seconds. 0 without one.
+    pub bucket_overhead_seconds: f64,
 }
 
 /// State of a worker.
@@ -127,6 +129,7 @@ impl ManagerActor {
                 lost_workers: running.lost_workers,
                 min_bytes: study.map_or(0, |study| study.plan().needs.min_bytes),
                 min_bytes_with_spill: study.map_or(0, |study| study.plan().needs.busy_bytes),
+                bucket_overhead_seconds: study.map_or(0.0, |study| study.plan().bucket_overhead_seconds),
             }
         });
         let workers = self.connections.iter().filter_map(|(_, connection)| {

@@ -6,6 +6,7 @@
 mod bucket_overhead;
 
 use bucket_overhead::BucketOverhead;
+pub use bucket_overhead::LEAST_OVERHEAD_SECONDS;
 use pleach_workflow::{Accepts, Operation, Value, plain_name};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

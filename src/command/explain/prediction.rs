@@ -6,7 +6,7 @@ use crate::exit::{CommandError, CommandResult};
 use crate::terminal::{print_json, print_line};
 use pleach_execution::explain::{self, ResponseKey, TaskOrigin};
 use pleach_planner::memory_limit::default_memory_bytes;
-use pleach_planner::{PlanRequest, PlanningInput, WorkerMemory};
+use pleach_planner::{Plan, PlanRequest, PlanningInput, WorkerMemory};
 use pleach_results::cache_walk;
 use pleach_study::PreparedStudy;
 use pleach_workflow::Registry;
@@ -68,7 +68,7 @@ pub(super) fn execute(args: &ExplainArgs, registry: &Registry) -> CommandResult 
     let bucket_overhead_seconds = args.plan.buckets.overhead.seconds(&prepared.costs);
     let input = PlanningInput { bucket_overhead_seconds, ..prepared.planning_input() };
     let planned = pleach_planner::plan(input, &request);
-    let planned = planned.map_err(CommandError::input)?.study;
+    let Plan { study: planned, record, .. } = planned.map_err(CommandError::input)?;
     let mut runs = Vec::new();
     for tile in tiles {
         let known = cache.as_ref().map(|cache| (cache, &identities));
@@ -77,7 +77,17 @@ pub(super) fn execute(args: &ExplainArgs, registry: &Registry) -> CommandResult 
         runs.push(Run { evaluation, tile: names[tile].to_owned(), tasks, key });
     }
     if args.json {
-        return print_json(&serde_json::json!({ "runs": runs }));
+        return print_json(&serde_json::json!({
+            "runs": runs,
+            "buckets": record.summary.buckets,
+            "bucket_overhead_seconds": bucket_overhead_seconds,
+        }));
+    }
+    if bucket_overhead_seconds > 0.0 {
+        let buckets = record.summary.buckets;
+        print_line(&format!(
+            "{buckets} buckets, sized for an overhead of {bucket_overhead_seconds:.1} s each"
+        ));
     }
     runs.iter().for_each(show);
     Ok(())

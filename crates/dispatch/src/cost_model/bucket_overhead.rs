@@ -15,7 +15,7 @@ const SEVERAL: u64 = 8;
 
 /// Shorter overheads count as none, 0.1 s: a busy machine delays messages as long, and one bucket less for each core would
 /// save no more. Plans on a cluster without a queue stay as they are.
-const LEAST_SECONDS: f64 = 0.1;
+pub const LEAST_OVERHEAD_SECONDS: f64 = 0.1;
 
 /// First field of its line. No operation has this name.
 pub(super) const NAME: &str = "bucket-overhead";
@@ -62,7 +62,7 @@ impl BucketOverhead {
 
     /// Returns the seconds to plan with. 0 until they are known, and for overheads that need no other buckets.
     pub(super) fn planned_seconds(&self) -> f64 {
-        self.measured_seconds().filter(|seconds| *seconds >= LEAST_SECONDS).unwrap_or(0.0)
+        self.measured_seconds().filter(|seconds| *seconds >= LEAST_OVERHEAD_SECONDS).unwrap_or(0.0)
     }
 
     /// Returns the line of text that [`parse`](Self::parse) reads. It has the fields of an operation's line. `None` without a

@@ -4,10 +4,8 @@ use crate::Report;
 use crate::charts::svg::Drawing;
 use crate::page::format_number::{Rounding, count, counted, duration, percent};
 use crate::page::html::{Html, Table, html, p};
+use pleach_dispatch::cost_model::LEAST_OVERHEAD_SECONDS;
 use pleach_workflow::{Workflow, plain_name};
-
-/// Shortest overhead of a bucket that the section names, 0.1 s: shorter ones do not change plans.
-const LEAST_OVERHEAD_SECONDS: f64 = 0.1;
 
 /// Returns the section.
 pub(crate) fn section(report: &Report<'_>) -> Html {

@@ -1,5 +1,5 @@
 //! Remarks on studies and workers: conditions that keep a study waiting, and conditions that an operator should
-//! resolve.
+//! resolve, and the overhead that explains the size of buckets.
 //!
 //! They follow from the manager's present view. A study that no worker can execute has no predicted remaining time.
 
@@ -21,6 +21,10 @@ pub(super) fn with(mut study: StudyStatus, id: u32, view: &ManagerView) -> Study
         0 => {}
         1 => study.remarks.push("1 worker lost".to_owned()),
         lost => study.remarks.push(format!("{lost} workers lost")),
+    }
+    let overhead = running.map_or(0.0, |running| running.bucket_overhead_seconds);
+    if overhead > 0.0 {
+        study.remarks.push(format!("buckets sized for an overhead of {overhead:.1} s each"));
     }
     study
 }
@@ -129,6 +133,7 @@ mod tests {
             lost_workers,
             min_bytes: 2_000_000_000,
             min_bytes_with_spill: 1_500_000_000,
+            bucket_overhead_seconds: 0.0,
         };
         ManagerView { studies: vec![study], workers, ..ManagerView::default() }
     }
@@ -162,6 +167,13 @@ mod tests {
         let of = |lost| remarks(&view(vec![worker(2_000_000_000, WorkerState::Active)], 1, lost)).0;
         assert_eq!(of(0), Vec::<String>::new());
         assert_eq!((of(1), of(3)), (vec!["1 worker lost".to_owned()], vec!["3 workers lost".to_owned()]));
+    }
+
+    #[test]
+    fn overhead_of_the_plan_is_a_remark() {
+        let mut view = view(vec![worker(2_000_000_000, WorkerState::Active)], 1, 0);
+        view.studies[0].bucket_overhead_seconds = 5.04;
+        assert_eq!(remarks(&view).0, ["buckets sized for an overhead of 5.0 s each"]);
     }
 
     #[test]
