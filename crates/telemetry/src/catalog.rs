@@ -159,7 +159,18 @@ catalog! {
     Gauge WORKER_INSTANCES = "pleach_worker_instances" ["state"], Count Worker Sampled:
         "Stage instances of waiting and running buckets whose results the manager has not acknowledged.";
     Histogram TASK_SECONDS = "pleach_task_duration_seconds" ["operation", "device"], Seconds Worker Recorded Task:
-        "Execution time of a task, by operation and device (cpu).";
+        "Execution time of a task, by operation and device: cpu (a core), or accelerator (transfers included).";
+    Gauge DEVICE_SLOTS = "pleach_device_slots" ["kind", "state"], Count Worker Sampled:
+        "Slots of the worker, by kind (core or accelerator) and state: idle, running, or closed after errors of its device.";
+    Gauge DEVICE_GAIN = "pleach_device_gain" ["operation"], Count Worker Sampled:
+        "Seconds on a core per second on an accelerator, declared by the operation until enough runs are measured.";
+    Gauge DEVICE_MEMORY = "pleach_device_memory_bytes" ["device"], Bytes Worker Sampled:
+        "Bytes of buffers on the accelerator.";
+    Gauge DEVICE_MEMORY_LIMIT = "pleach_device_memory_limit_bytes" ["device"], Bytes Worker Sampled:
+        "Limit of buffers on the accelerator (--device-memory).";
+    Counter DEVICE_ERRORS = "pleach_device_errors_total" ["cause"], Count Worker Recorded:
+        "Tasks that ran again on a core after an error of an accelerator, by cause: lost, memory, compile, timeout, result \
+         (bits differ from those of a core) or other.";
 
     Gauge MEMORY_LIMIT = "pleach_memory_limit_bytes", Bytes Worker Sampled:
         "Memory limit for data regions and running tasks (--memory).";
