@@ -26,8 +26,8 @@ pub use distribution::Distribution;
 pub use domain_error::DomainError;
 pub use error::{DescriptorError, Problem};
 pub use operation::{
-    Accepts, Argument, DeclaredOperation, Meter, Operation, OperationError, Port, Registry, check_arguments,
-    check_count, is_joining, plain_name,
+    Accelerated, AcceleratedError, Accepts, Argument, DeclaredOperation, Meter, Operation, OperationError,
+    Port, Registry, check_arguments, check_count, is_joining, plain_name,
 };
 pub use parameter::{Domain, Parameter};
 pub use study::{

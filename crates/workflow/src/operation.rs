@@ -3,6 +3,7 @@
 //! An operation is a pure function from immutable data regions and parameter values to new data regions. The
 //! runtime executes it on the device slot that it grants.
 
+mod accelerated;
 mod declared;
 mod joining;
 
@@ -13,6 +14,7 @@ use std::fmt;
 use std::sync::Arc;
 use thiserror::Error;
 
+pub use accelerated::{Accelerated, AcceleratedError};
 pub use declared::{DeclaredOperation, check_arguments, check_count};
 pub use joining::is_joining;
 pub(crate) use joining::{JOINING_VERSION, Joining};
@@ -240,6 +242,17 @@ pub trait Operation: Send + Sync {
     /// program.
     fn components(&self) -> &[(String, String)] {
         &[]
+    }
+
+    /// Returns the variant for accelerators. `None` if the operation runs on cores only.
+    fn accelerated(&self) -> Option<&dyn Accelerated> {
+        None
+    }
+
+    /// Returns whether the operation runs in an accelerator slot only, never on a core. An operation that runs as an external
+    /// process declares it.
+    fn needs_accelerator(&self) -> bool {
+        false
     }
 }
 
