@@ -34,13 +34,17 @@ impl ManagerActor {
             return;
         }
         match (message, worker) {
-            (ToManager::Join { slots, incarnation, exchange_port, before }, None) => {
+            (
+                ToManager::Join { slots, accelerators, device_bytes, incarnation, exchange_port, before },
+                None,
+            ) => {
                 // The claim stores the frame, so that the join is handled once the holder of the name is found dead.
                 if let Some(holder) = self.name_holder(id, incarnation, ctx) {
                     self.names.claim(id, holder, frame);
                     return;
                 }
-                self.join(id, slots, incarnation, exchange_port, before);
+                let slots = WorkerInfo { slots, accelerators, device_bytes, ..WorkerInfo::ANY };
+                self.join(id, &slots, incarnation, exchange_port, before);
             }
             (ToManager::Request { buckets, after }, Some(worker)) => {
                 self.core.handle_request(worker, buckets, after);
@@ -112,14 +116,16 @@ impl ManagerActor {
     fn join(
         &mut self,
         id: ConnectionId,
-        slots: u32,
+        joining: &WorkerInfo,
         incarnation: u64,
         exchange_port: Option<u16>,
         before: Option<ReattachState>,
     ) {
         let newcomer = self.connections.get(id).map(|connection| connection.newcomer.clone());
         let Some(newcomer) = newcomer else { return };
-        let facts = WorkerInfo { slots, host: newcomer.host, ..newcomer.facts.clone() };
+        let WorkerInfo { slots, accelerators, device_bytes, .. } = *joining;
+        let host = newcomer.host;
+        let facts = WorkerInfo { slots, accelerators, device_bytes, host, ..newcomer.facts.clone() };
         let worker = self.core.handle_join(facts);
         self.counters.joins.increment(1);
         if let (Some(end), Some(service)) = (newcomer.lease_end_seconds, &self.service) {

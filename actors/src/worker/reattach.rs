@@ -63,7 +63,9 @@ impl WorkerActor {
             studies: self.reattached_studies(),
             retained_studies: self.retained_studies(),
         });
-        self.send(&ToManager::Join { slots, incarnation, exchange_port, before }, ctx);
+        let (accelerators, device_bytes) = (0, 0);
+        let join = ToManager::Join { slots, accelerators, device_bytes, incarnation, exchange_port, before };
+        self.send(&join, ctx);
         self.send_operations(ctx);
         // The join message comes first, because it lists the leases of these reports.
         if self.connection.repeat_reports().is_err() {

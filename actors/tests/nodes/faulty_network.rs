@@ -80,7 +80,14 @@ impl<'a> Group<'a> {
         let faulty = Faulty::new(3, &exchange, conduct, content);
         let mut far = self.connect("w3").await;
         let port = Some(exchange.address().port());
-        let join = ToManager::Join { slots: 1, incarnation: 3, exchange_port: port, before: None };
+        let join = ToManager::Join {
+            slots: 1,
+            accelerators: 0,
+            device_bytes: 0,
+            incarnation: 3,
+            exchange_port: port,
+            before: None,
+        };
         far.link.send(codec::encode(&join).expect("a message")).expect("the link is there");
         let mut known = 0;
         let mut all = pleach_dispatch::directory::MemberChange::default();

@@ -66,7 +66,14 @@ fn idler(manager: &Addr<ManagerActor>, slots: u32) -> MemoryEnd {
         incoming: near.incoming,
         newcomer: PendingWorker { name: format!("w{slots}"), ..PendingWorker::local() },
     });
-    let join = ToManager::Join { slots, incarnation: u64::from(slots), exchange_port: None, before: None };
+    let join = ToManager::Join {
+        slots,
+        accelerators: 0,
+        device_bytes: 0,
+        incarnation: u64::from(slots),
+        exchange_port: None,
+        before: None,
+    };
     far.link.send(codec::encode(&join).expect("a message")).expect("the link is there");
     far
 }
@@ -352,7 +359,14 @@ fn reattached_worker_drops_studies_finished_meanwhile() {
             newcomer: PendingWorker::local(),
         });
         let before = ReattachState { manager: 7, studies: Vec::new(), retained_studies: vec![2, 3, 4, 5] };
-        let join = ToManager::Join { slots: 1, incarnation: 1, exchange_port: None, before: Some(before) };
+        let join = ToManager::Join {
+            slots: 1,
+            accelerators: 0,
+            device_bytes: 0,
+            incarnation: 1,
+            exchange_port: None,
+            before: Some(before),
+        };
         far.link.send(codec::encode(&join).unwrap()).unwrap();
         assert!(matches!(said(&mut far.incoming).await, ToWorker::Welcome { manager: 7 }));
         for over in [2, 4] {
@@ -389,8 +403,14 @@ fn reattached_worker_without_the_study_gets_it_again() {
             let leases = vec![(LeaseId(9), vec![InstanceId(0)])];
             let had = StudyReattach { study, introduced, leases, regions: Vec::new() };
             let before = ReattachState { manager: 7, studies: vec![had], retained_studies: Vec::new() };
-            let join =
-                ToManager::Join { slots: 1, incarnation: 1, exchange_port: None, before: Some(before) };
+            let join = ToManager::Join {
+                slots: 1,
+                accelerators: 0,
+                device_bytes: 0,
+                incarnation: 1,
+                exchange_port: None,
+                before: Some(before),
+            };
             far.link.send(codec::encode(&join).unwrap()).unwrap();
             far.link.send(codec::encode(&ToManager::Request { buckets: 1, after: None }).unwrap()).unwrap();
             assert!(matches!(said(&mut far.incoming).await, ToWorker::Welcome { manager: 7 }));
@@ -443,7 +463,14 @@ fn repeated_report_is_acknowledged_once_its_record_is_on_disk() {
             let (near, far) = pair();
             let newcomer = PendingWorker::local();
             manager.do_send(Connect { link: Box::new(near.link), incoming: near.incoming, newcomer });
-            let join = ToManager::Join { slots: 1, incarnation: 1, exchange_port: None, before };
+            let join = ToManager::Join {
+                slots: 1,
+                accelerators: 0,
+                device_bytes: 0,
+                incarnation: 1,
+                exchange_port: None,
+                before,
+            };
             far.link.send(codec::encode(&join).unwrap()).unwrap();
             far
         };

@@ -4,9 +4,12 @@
 //! every run. For a parameter with few values, such as a connectivity of 4 or 8, it learns each value separately.
 
 mod bucket_overhead;
+mod device_gain;
 
+use crate::SlotKind;
 use bucket_overhead::BucketOverhead;
 pub use bucket_overhead::LEAST_OVERHEAD_SECONDS;
+pub use device_gain::DeviceGain;
 use pleach_workflow::{Accepts, Operation, Value, plain_name};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -17,7 +20,8 @@ const NEWEST: f64 = 0.1;
 /// Runs after which a ratio counts as known.
 const SEVERAL: u64 = 8;
 
-/// Key of a learned ratio: an operation by name and version, and the values of its parameters with few values.
+/// Key of a learned ratio: an operation by name and version, and the values of its parameters with few values. The name of an
+/// operation on an accelerator ends with `@accelerator`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 struct Class {
     operation: String,
@@ -61,25 +65,37 @@ impl CostModel {
     /// As [`ratio`](Self::ratio), but returns `None` until the ratio has been learned from several runs.
     #[must_use]
     pub fn learned_ratio(&self, operation: &dyn Operation, arguments: &[Value]) -> Option<f64> {
-        let seen = classes(operation, arguments).find_map(|class| self.ratios.get(&class));
+        let seen = classes(SlotKind::Core, operation, arguments).find_map(|class| self.ratios.get(&class));
         seen.filter(|seen| seen.runs >= SEVERAL).map(|seen| seen.ratio)
     }
 
     /// Returns the predicted ratio of measured to declared seconds. 1 for operations without a run.
     #[must_use]
     pub fn ratio(&self, operation: &dyn Operation, arguments: &[Value]) -> f64 {
-        let seen = classes(operation, arguments).find_map(|class| self.ratios.get(&class));
+        let seen = classes(SlotKind::Core, operation, arguments).find_map(|class| self.ratios.get(&class));
         seen.map_or(1.0, |seen| seen.ratio)
     }
 
     /// Learns from one run that took `seconds`. Ignores invalid times, such as infinite ones.
-    #[expect(clippy::cast_precision_loss, reason = "a weight")]
     pub fn observe(&mut self, operation: &dyn Operation, arguments: &[Value], pixels: u64, seconds: f64) {
+        self.observe_on(SlotKind::Core, operation, arguments, pixels, seconds);
+    }
+
+    /// As [`observe`](Self::observe), for a run on this kind of slot.
+    #[expect(clippy::cast_precision_loss, reason = "a weight")]
+    pub fn observe_on(
+        &mut self,
+        kind: SlotKind,
+        operation: &dyn Operation,
+        arguments: &[Value],
+        pixels: u64,
+        seconds: f64,
+    ) {
         let ratio = seconds / operation.cost_seconds(pixels);
         if !ratio.is_finite() || ratio < 0.0 {
             return;
         }
-        for class in classes(operation, arguments) {
+        for class in classes(kind, operation, arguments) {
             let seen = self.ratios.entry(class).or_insert(Seen { runs: 0, ratio });
             seen.runs = seen.runs.saturating_add(1);
             seen.ratio += (ratio - seen.ratio) * NEWEST.max(1.0 / seen.runs as f64);
@@ -160,11 +176,20 @@ pub fn few_values<'a>(
 }
 
 /// Returns the keys under which a run is learned: the values of its parameters with few values, if any, and all runs.
-fn classes(operation: &dyn Operation, arguments: &[Value]) -> impl Iterator<Item = Class> {
+fn classes(
+    kind: SlotKind,
+    operation: &dyn Operation,
+    arguments: &[Value],
+) -> impl Iterator<Item = Class> + use<> {
     let values: Vec<String> = few_values(operation, arguments).map(ToString::to_string).collect();
     // An edit of an external operation rarely changes its cost, so measurements outlive it.
-    let name = plain_name(operation.name());
-    let class = |values| Class { operation: name.to_owned(), version: operation.version(), values };
+    let plain = plain_name(operation.name());
+    let name = match kind {
+        SlotKind::Core => plain.to_owned(),
+        SlotKind::Accelerator => format!("{plain}@{kind}"),
+    };
+    let version = operation.version();
+    let class = move |values| Class { operation: name.clone(), version, values };
     let apart = (!values.is_empty()).then(|| class(values));
     // The values first: predictions take the first known class, and it is the more specific one.
     apart.into_iter().chain([class(Vec::new())])

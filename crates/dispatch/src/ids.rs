@@ -92,3 +92,30 @@ id!(
     /// Capacity of a worker for one running task.
     SlotId(u32), "slot "
 );
+
+/// Kind of a slot. The slots of a worker are numbered by kind: its cores first, then its accelerators.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SlotKind {
+    /// A core.
+    Core,
+    /// An accelerator, which runs the device variant of an operation.
+    Accelerator,
+}
+
+impl SlotKind {
+    /// Returns the name in lines and labels.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Core => "core",
+            Self::Accelerator => "accelerator",
+        }
+    }
+}
+
+impl fmt::Display for SlotKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}

@@ -31,5 +31,5 @@ pub mod storage;
 pub mod study;
 pub mod worker;
 
-pub use ids::{BucketId, InstanceId, LeaseId, PlanId, SlotId, WorkerId};
+pub use ids::{BucketId, InstanceId, LeaseId, PlanId, SlotId, SlotKind, WorkerId};
 pub use message::content_digest;

@@ -29,6 +29,10 @@ pub enum ToManager {
     Join {
         /// Its slots.
         slots: u32,
+        /// Accelerators among its slots.
+        accelerators: u32,
+        /// Memory of its smallest accelerator in bytes.
+        device_bytes: u64,
         /// The worker process: a different number for each start.
         incarnation: u64,
         /// Port for peers that fetch regions from it. `None` if they cannot.

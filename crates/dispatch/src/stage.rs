@@ -12,6 +12,7 @@ mod graph;
 mod interface;
 mod key_policy;
 mod memory_forecast;
+mod offer;
 mod reopen;
 mod sibling_order;
 mod spare;
@@ -28,6 +29,7 @@ use crate::plan::{OutputPlan, ReuseScope};
 use gate::Gate;
 use graph::{BucketGraph, NodeState};
 use memory_forecast::TaskSizes;
+use offer::DeviceTasks;
 use pleach_regions::RegionKey;
 use pleach_workflow::{Stage, StageOutput, TaskInput, Value};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -39,6 +41,7 @@ use tree::BucketTree;
 pub use crate::ids::NodeId;
 pub use interface::{Effect, InputLocation, OutputId, TaskRequest};
 pub use key_policy::{DeclaredCosts, KeyPolicy};
+pub use offer::{DeviceTask, GAIN_UNIT, MAX_OFFERS, Offer};
 pub use transfer::OutputPlace;
 
 /// Work that does not match its stage: an internal error of the manager.
@@ -74,6 +77,8 @@ pub struct BucketExecution {
     started: bool,
     /// Grants received.
     heard: u64,
+    /// Estimates of the tasks on accelerators. `None` if the worker has no accelerator.
+    devices: Option<Box<DeviceTasks>>,
     effects: VecDeque<Effect>,
 }
 
@@ -126,6 +131,7 @@ impl BucketExecution {
             loading: None,
             started: false,
             heard: 0,
+            devices: None,
             effects: VecDeque::new(),
         };
         run.end_if_over();
@@ -348,6 +354,9 @@ impl BucketExecution {
             // A running or suspended task got its inputs before a parent was reopened.
             let is_begun = self.running.contains(&child) || self.suspended.contains(&child);
             if at.waits_for == 0 && !is_begun {
+                if let Some(devices) = &mut self.devices {
+                    devices.record_ready(child, node);
+                }
                 self.make_ready(child);
             }
         }

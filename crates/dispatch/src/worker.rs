@@ -17,10 +17,14 @@
 //! sent before does not undo the grant. Before a task runs out of order because nothing else can, the worker syncs with
 //! the manager, so that all pending messages have arrived.
 //!
+//! With accelerators (`devices`), buckets offer several ready tasks each, and a policy (`policy`) picks the task of each slot.
+//!
 //! `state` has the contexts of the state, each with private fields. `effect` lists the effects.
 
 mod admission;
+mod devices;
 mod effect;
+mod policy;
 mod replica;
 mod request;
 mod state;
@@ -31,7 +35,8 @@ use crate::memory_model::{BucketDemand, MemoryBudget};
 use crate::{BucketId, LeaseId, PlanId, SlotId};
 use admission::{Admission, takes};
 pub use effect::Effect;
-use state::{BucketEntry, Buckets, ManagerSync, Memory, Requests, Slots, Studies, Tail};
+pub use policy::{SchedulePolicy, UnknownPolicy, WorkerSlots};
+use state::{BucketEntry, Buckets, Devices, ManagerSync, Memory, Requests, Slots, Studies, Tail};
 use std::collections::VecDeque;
 use time_limit::Clock;
 
@@ -46,17 +51,19 @@ pub struct Worker {
     sync: ManagerSync,
     clock: Clock,
     tail: Tail,
+    devices: Devices,
     stopping: bool,
     has_left: bool,
     effects: VecDeque<Effect>,
 }
 
 impl Worker {
-    /// Creates a worker that runs up to `slots` tasks at once within `budget`. It requests its first buckets at once.
+    /// Creates a worker that runs up to `slots` tasks at once within `budget`. It requests its first buckets at once. A plain
+    /// number counts cores.
     #[must_use]
-    pub fn new(slots: u32, budget: MemoryBudget) -> Self {
+    pub fn new(slots: impl Into<WorkerSlots>, budget: MemoryBudget) -> Self {
         let mut worker = Self {
-            slots: Slots::of(slots),
+            slots: Slots::of(slots.into()),
             buckets: Buckets::default(),
             memory: Memory::of(budget),
             requests: Requests::default(),
@@ -64,6 +71,7 @@ impl Worker {
             sync: ManagerSync::default(),
             clock: Clock::default(),
             tail: Tail::default(),
+            devices: Devices::default(),
             stopping: false,
             has_left: false,
             effects: VecDeque::new(),
@@ -99,6 +107,7 @@ impl Worker {
     pub fn handle_connected(&mut self) {
         self.requests.reset();
         self.sync.cancel();
+        self.sync.clear_rest();
         self.tail.reset();
         self.balance();
     }
@@ -112,6 +121,7 @@ impl Worker {
     /// [`handle_demand`](Self::handle_demand) delivers its demand.
     pub fn handle_assigned(&mut self, lease: LeaseId, stage: u32, bucket: BucketId, later: bool) {
         self.requests.record_answer(later);
+        self.sync.clear_rest();
         self.buckets.add(lease, stage, bucket);
         self.balance();
     }
@@ -136,6 +146,7 @@ impl Worker {
     /// Frees the slot of a task and handles the demand of its stage.
     pub fn handle_slot_free(&mut self, slot: SlotId, lease: LeaseId, demand: BucketDemand) {
         self.slots.release(slot);
+        self.devices.end(slot);
         self.tail.clear_refusal();
         if let Some(held) = self.buckets.get_mut(lease) {
             held.clear_return();
@@ -146,6 +157,7 @@ impl Worker {
     /// Removes the finished bucket of this lease.
     pub fn handle_bucket_finished(&mut self, lease: LeaseId) {
         self.buckets.remove(lease);
+        self.devices.remove(lease);
         self.tail.answer(lease);
         self.balance();
     }
@@ -184,6 +196,8 @@ impl Worker {
     pub fn handle_sync_ack(&mut self, call: u64) {
         if self.sync.record_answer(call) {
             self.balance_after(true);
+        } else if self.sync.record_rest(call) {
+            self.balance();
         }
     }
 
@@ -243,8 +257,12 @@ impl Worker {
             return;
         }
         self.return_late();
+        let has_accelerators = self.slots.by_kind().accelerators > 0;
+        if has_accelerators {
+            self.grant_by_policy();
+        }
         let mut waits = false;
-        while self.slots.free() > 0 && !waits {
+        while !has_accelerators && self.slots.free() > 0 && !waits {
             match self.admitted() {
                 Some(Admission::Runs(lease)) if self.waits_for_longer(lease) => waits = true,
                 Some(Admission::Runs(lease)) => self.grant(lease),
@@ -262,6 +280,9 @@ impl Worker {
             return;
         }
         let asks = self.request();
+        if has_accelerators {
+            self.ask_for_rest();
+        }
         // A running task or a missing demand brings an event that balances again.
         let ready =
             self.first_ready().filter(|_| self.slots.running() == 0 && self.buckets.without_demand() == 0);
@@ -272,6 +293,7 @@ impl Worker {
             Some(_) if self.memory.is_freeing() => {}
             Some(first) if echo => {
                 match self.admit_in_order(first) {
+                    Admission::Runs(lease) if has_accelerators => self.grant_in_order(lease),
                     Admission::Runs(lease) => self.grant(lease),
                     Admission::Needs { lease, bytes } => self.ask_for_room(lease, bytes),
                 }

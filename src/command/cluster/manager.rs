@@ -258,6 +258,8 @@ fn connect(peer: Peer) -> Connect {
                 memory_bytes: hello.memory_bytes,
                 spill_bytes: below,
                 operations: Some(operations.collect()),
+                accelerators: hello.accelerator_slots,
+                device_bytes: 0,
                 host: Some(address.ip()),
             },
             regions: Some(regions),

@@ -27,6 +27,12 @@ pub struct WorkerInfo {
     pub spill_bytes: u64,
     /// Names and versions of the operations it can run. `None` means all.
     pub operations: Option<BTreeSet<(String, u32)>>,
+    /// Accelerators among its slots.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub accelerators: u32,
+    /// Memory of its smallest accelerator in bytes.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub device_bytes: u64,
     /// The host that it runs on, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<IpAddr>,
@@ -34,8 +40,19 @@ pub struct WorkerInfo {
 
 impl WorkerInfo {
     /// A worker without restrictions.
-    pub const ANY: Self =
-        Self { slots: 1, memory_bytes: u64::MAX, spill_bytes: 0, operations: None, host: None };
+    pub const ANY: Self = Self {
+        slots: 1,
+        memory_bytes: u64::MAX,
+        spill_bytes: 0,
+        operations: None,
+        accelerators: 0,
+        device_bytes: 0,
+        host: None,
+    };
+}
+
+fn is_zero<T: Default + PartialEq>(number: &T) -> bool {
+    *number == T::default()
 }
 
 /// Pending fetch of a region from a draining worker.

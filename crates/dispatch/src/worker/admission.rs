@@ -120,7 +120,7 @@ impl Worker {
     }
 
     /// Returns the excess of the next task over the budget, in bytes.
-    fn excess(&self, demand: &BucketDemand) -> u64 {
+    pub(super) fn excess(&self, demand: &BucketDemand) -> u64 {
         let taken = self.held_bytes().saturating_add(self.reserved_bytes());
         taken.saturating_add(takes(demand)).saturating_sub(self.memory.budget_bytes())
     }
@@ -134,7 +134,7 @@ impl Worker {
     }
 
     /// Checks rule 2, with one more task of `candidate`.
-    fn can_all_finish(&self, candidate: Rank, next: &BucketDemand) -> bool {
+    pub(super) fn can_all_finish(&self, candidate: Rank, next: &BucketDemand) -> bool {
         // Bytes that a bucket adds when its running tasks are done, and its maximum until its end.
         let buckets = || {
             self.under_way_with(candidate).map(|(rank, demand)| {
@@ -164,7 +164,7 @@ impl Worker {
 
     /// Checks rule 3. Each started bucket leaves one instance's outputs, unless their readers wait: the rest has
     /// been read by then. Inputs stay as long as their buckets. Outputs may spill.
-    fn leaves_room(&self, candidate: Rank, demand: &BucketDemand) -> bool {
+    pub(super) fn leaves_room(&self, candidate: Rank, demand: &BucketDemand) -> bool {
         if demand.started || demand.load_bytes + demand.store_bytes == 0 {
             return true;
         }

@@ -15,7 +15,11 @@ impl Worker {
             return false;
         }
         let before = self.effects.len();
-        if let Some(buckets) = self.requests.request(self.slots.free(), self.spoken_for()) {
+        let request = match self.slots.by_kind().accelerators {
+            0 => self.requests.request(self.slots.free(), self.spoken_for()),
+            _ => self.requests.request_choice(self.slots.free(), self.missing_buckets()),
+        };
+        if let Some(buckets) = request {
             self.effects.push_back(Effect::Request { buckets, after: None });
         }
         let Some(earliest) = self.buckets.earliest_stage() else {

@@ -2,10 +2,12 @@
 //!
 //! `slots` has the free slots and the running tasks, `buckets` the leases and the demands of their stages, `memory`
 //! the budget and the bytes that count against it, `requests` the open requests, `studies` the known studies, `sync`
-//! the pending sync with the manager, `tail` the query and the requests at the end of the work. No context uses another one. [`Worker`](super::Worker) applies an event to all
+//! the pending sync with the manager, `tail` the query and the requests at the end of the work,
+//! `devices` the offers and queues of a worker with accelerators. No context uses another one. [`Worker`](super::Worker) applies an event to all
 //! that it concerns.
 
 mod buckets;
+mod devices;
 mod memory;
 mod requests;
 mod slots;
@@ -14,6 +16,7 @@ mod sync;
 mod tail;
 
 pub(super) use buckets::{BucketEntry, Buckets, Rank};
+pub(super) use devices::Devices;
 pub(super) use memory::Memory;
 pub(super) use requests::Requests;
 pub(super) use slots::Slots;

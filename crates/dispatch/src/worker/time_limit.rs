@@ -16,6 +16,13 @@ pub(super) struct Clock {
     end: Option<Duration>,
 }
 
+impl Clock {
+    /// Returns the time of the last event.
+    pub(super) fn now(&self) -> Duration {
+        self.now
+    }
+}
+
 impl Worker {
     /// Sets the time limit, on the shell's clock. Of several limits the first applies.
     pub fn handle_end(&mut self, end: Duration) {

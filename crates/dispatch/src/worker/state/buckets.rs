@@ -26,6 +26,11 @@ impl BucketEntry {
         self.demand
     }
 
+    /// Returns whether its stage has received all grants, so that its offers are current.
+    pub(crate) fn is_current(&self) -> bool {
+        self.demand.is_some_and(|demand| demand.heard >= self.granted)
+    }
+
     /// Returns whether one of its tasks has been started.
     pub(crate) fn is_started(&self) -> bool {
         self.demand.is_some_and(|demand| demand.started)

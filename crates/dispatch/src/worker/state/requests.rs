@@ -58,6 +58,25 @@ impl Requests {
         (idle >= self.requested + worth.max(1)).then(|| idle - std::mem::replace(&mut self.requested, idle))
     }
 
+    /// Returns the buckets requested beyond the idle slots.
+    pub(crate) fn window(&self) -> u32 {
+        self.window
+    }
+
+    /// Returns whether a request for buckets of any stage is open.
+    pub(crate) fn is_open(&self) -> bool {
+        self.requested > 0
+    }
+
+    /// Records a request of a worker with accelerators, which lacks `missing` buckets. Returns the number of buckets to
+    /// request. `None` if too few are missing for one.
+    pub(crate) fn request_choice(&mut self, free: usize, missing: u32) -> Option<u32> {
+        assert!(!self.draining, "a draining worker requests {missing} buckets");
+        // As for idle slots: a quarter of the window at a time, as long as the slots have work.
+        let worth = if free > 0 { 1 } else { (self.window / 4).max(1) };
+        (missing >= self.requested + worth).then(|| missing - std::mem::replace(&mut self.requested, missing))
+    }
+
     /// Records a request for a bucket after a stage. Returns whether it is sent: it replaces one for a later stage
     /// only.
     pub(crate) fn request_after(&mut self, stage: u32) -> bool {

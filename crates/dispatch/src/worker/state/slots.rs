@@ -1,34 +1,65 @@
 //! Slots of a worker.
 //!
-//! Invariant: each slot is either free or taken by one running task.
+//! Invariant: each slot is free, taken by one running task, or closed.
 
-use crate::{LeaseId, SlotId};
-use std::collections::BTreeMap;
+use crate::worker::policy::WorkerSlots;
+use crate::{LeaseId, SlotId, SlotKind};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Free slots and running tasks.
 #[derive(Debug)]
 pub(crate) struct Slots {
-    free: Vec<SlotId>,
+    slots: WorkerSlots,
+    free_cores: Vec<SlotId>,
+    free_accelerators: Vec<SlotId>,
     /// Running tasks: the lease and the reserved bytes.
     running: BTreeMap<SlotId, (LeaseId, u64)>,
-    slots: u32,
+    /// Slots that take no further task. Some of them may still run one.
+    closed: BTreeSet<SlotId>,
 }
 
 impl Slots {
-    pub(crate) fn of(slots: u32) -> Self {
+    pub(crate) fn of(slots: WorkerSlots) -> Self {
         // Popped from the end, so that the first task runs in slot 0.
-        let free = (0..slots).rev().map(SlotId).collect();
-        Self { free, running: BTreeMap::new(), slots }
+        let free_cores = (0..slots.cores).rev().map(SlotId).collect();
+        let free_accelerators = slots.accelerator_slots().collect::<Vec<_>>().into_iter().rev().collect();
+        Self { slots, free_cores, free_accelerators, running: BTreeMap::new(), closed: BTreeSet::new() }
     }
 
-    /// Counts all slots.
+    /// Returns the slots by kind and the policy that assigns tasks to them.
+    pub(crate) fn by_kind(&self) -> &WorkerSlots {
+        &self.slots
+    }
+
+    /// Counts the slots that are not closed.
     pub(crate) fn count(&self) -> usize {
-        self.slots as usize
+        self.slots.count() as usize - self.closed.len()
+    }
+
+    /// Counts the accelerators that are not closed.
+    pub(crate) fn accelerators(&self) -> usize {
+        let closed = self.closed.iter().filter(|slot| self.slots.kind(**slot) == SlotKind::Accelerator);
+        self.slots.accelerators as usize - closed.count()
     }
 
     /// Counts the free slots.
     pub(crate) fn free(&self) -> usize {
-        self.free.len()
+        self.free_cores.len() + self.free_accelerators.len()
+    }
+
+    /// Counts the free cores.
+    pub(crate) fn free_cores(&self) -> usize {
+        self.free_cores.len()
+    }
+
+    /// Returns the free slots, accelerators first.
+    pub(crate) fn free_slots(&self) -> impl Iterator<Item = SlotId> {
+        self.free_accelerators.iter().rev().chain(self.free_cores.iter().rev()).copied()
+    }
+
+    /// Returns the slots of both kinds that are not closed.
+    pub(crate) fn open(&self) -> impl Iterator<Item = SlotId> {
+        (0..self.slots.count()).map(SlotId).filter(|slot| !self.closed.contains(slot))
     }
 
     /// Counts the running tasks.
@@ -41,29 +72,60 @@ impl Slots {
         self.running.values().fold(0, |sum, (_, bytes)| sum.saturating_add(*bytes))
     }
 
-    /// Takes a free slot for a task and reserves its bytes. `None` if no slot is free.
+    /// Takes a free core for a task and reserves its bytes. `None` if no core is free.
     pub(crate) fn take(&mut self, lease: LeaseId, bytes: u64) -> Option<SlotId> {
-        let slot = self.free.pop()?;
-        let before = self.running.insert(slot, (lease, bytes));
-        assert!(before.is_none(), "{slot} is free for {lease} and taken by {before:?}");
-        self.assert_counts(slot);
+        let slot = self.free_cores.pop()?;
+        self.run(slot, lease, bytes);
         Some(slot)
     }
 
-    /// Frees the slot of a task that has ended, and its reserved bytes.
-    pub(crate) fn release(&mut self, slot: SlotId) {
-        let reserved = self.running.remove(&slot);
-        assert!(reserved.is_some(), "{slot} is freed, and was not taken");
-        self.free.push(slot);
+    /// Takes this free slot for a task and reserves its bytes.
+    pub(crate) fn take_slot(&mut self, slot: SlotId, lease: LeaseId, bytes: u64) {
+        let free = self.free_of(slot);
+        let position = free.iter().rposition(|other| *other == slot);
+        assert!(position.is_some(), "{slot} is granted to {lease}, and is not free");
+        position.map(|position| free.remove(position));
+        self.run(slot, lease, bytes);
+    }
+
+    fn run(&mut self, slot: SlotId, lease: LeaseId, bytes: u64) {
+        let before = self.running.insert(slot, (lease, bytes));
+        assert!(before.is_none(), "{slot} is free for {lease} and taken by {before:?}");
         self.assert_counts(slot);
     }
 
+    /// Frees the slot of a task that has ended, and its reserved bytes. A closed slot stays closed.
+    pub(crate) fn release(&mut self, slot: SlotId) {
+        let reserved = self.running.remove(&slot);
+        assert!(reserved.is_some(), "{slot} is freed, and was not taken");
+        if !self.closed.contains(&slot) {
+            self.free_of(slot).push(slot);
+        }
+        self.assert_counts(slot);
+    }
+
+    /// Closes a slot. Its running task, if any, ends with [`release`](Self::release). Returns false if it was closed before.
+    pub(crate) fn close(&mut self, slot: SlotId) -> bool {
+        let is_new = self.closed.insert(slot);
+        self.free_of(slot).retain(|other| *other != slot);
+        self.assert_counts(slot);
+        is_new
+    }
+
+    fn free_of(&mut self, slot: SlotId) -> &mut Vec<SlotId> {
+        match self.slots.kind(slot) {
+            SlotKind::Core => &mut self.free_cores,
+            SlotKind::Accelerator => &mut self.free_accelerators,
+        }
+    }
+
     fn assert_counts(&self, slot: SlotId) {
-        let (free, running) = (self.free.len(), self.running.len());
+        let (free, running) = (self.free(), self.running.len());
+        let closed = self.closed.iter().filter(|slot| !self.running.contains_key(slot)).count();
         assert!(
-            free + running == self.slots as usize,
-            "{free} slots are free and {running} taken after {slot}, of {}",
-            self.slots
+            free + running + closed == self.slots.count() as usize,
+            "{free} slots are free, {running} taken and {closed} closed after {slot}, of {}",
+            self.slots.count()
         );
     }
 }

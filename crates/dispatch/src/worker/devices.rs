@@ -1,0 +1,294 @@
+//! Assignment of ready tasks to cores and accelerators, by a policy.
+//!
+//! Each bucket offers several ready tasks. For each idle slot, accelerators first, the worker tries the offers of all buckets in
+//! the order of its policy. The first one that the rules of `admission` admit runs there, with a fourth rule:
+//!
+//! 4. *It fits on the device.* The bytes of the task on an accelerator are within the limit of the device. Otherwise the task is
+//!    no candidate there.
+//!
+//! Rules 1 to 3 stay in bytes of the host, where inputs and outputs of all tasks are. A bucket under way that rule 2 refuses is
+//! passed by none: its memory would keep the others waiting. If only other rules refuse it, a task that rule 2 admits passes it,
+//! since both can still be finished.
+//!
+//! Devices cause no deadlock. If nothing runs and nothing is admitted, the first task in rank runs on a core. A task that needs an
+//! accelerator gets one, whatever its bytes. With all accelerators closed it gets a core, where the shell fails it.
+//!
+//! Two rules of Region Templates refine PATS. *Locality*: of the tasks that a task on an accelerator made ready, the one of
+//! greatest gain stays there, unless the gain of another is more than a fifth above it. *Tail*: once no bucket is unstarted, here
+//! or at the manager, a core leaves a task to the accelerators that would run all ready tasks sooner than the core this one.
+
+use super::admission::takes;
+use super::state::{BucketEntry, Rank};
+use super::{Effect, Worker};
+use crate::memory_model::BucketDemand;
+use crate::stage::{GAIN_UNIT, MAX_OFFERS, Offer};
+use crate::worker::policy::SchedulePolicy;
+use crate::{LeaseId, SlotId, SlotKind};
+use std::cmp::Reverse;
+
+/// A task stays on its accelerator if its gain is less than a fifth of the greatest gain below that (Region Templates,
+/// `ThreadPool.cpp`).
+const MAX_LOCALITY_LOSS: u64 = 5;
+
+/// Buckets at once, in halves of the slots: PATS needs a choice of gains. By simulation, 40 instances for 17 slots take 1 % more
+/// than 128, and 24 take 4 % more.
+const BUCKETS_PER_TWO_SLOTS: u64 = 5;
+
+/// A ready task of a bucket.
+#[derive(Clone, Copy, Debug)]
+struct Candidate {
+    rank: Rank,
+    demand: BucketDemand,
+    offer: Offer,
+    /// Order of arrival.
+    number: u64,
+}
+
+/// Decision for a slot.
+enum Pick {
+    /// The task runs.
+    Runs(Candidate),
+    /// The task runs once storage has freed this many bytes.
+    Needs(LeaseId, u64),
+}
+
+impl Worker {
+    /// Holds up to `buckets` buckets at once on a worker with accelerators, 2.5 for each slot by default.
+    #[must_use]
+    pub fn with_max_buckets(mut self, buckets: u32) -> Self {
+        self.devices.set_max_buckets(buckets);
+        self.balance();
+        self
+    }
+
+    /// Replaces the offers of a bucket, on a worker with accelerators. Call it before [`handle_demand`](Self::handle_demand) or
+    /// [`handle_slot_free`](Self::handle_slot_free) with the demand of the same time.
+    pub fn handle_offers(&mut self, lease: LeaseId, offers: Vec<Offer>) {
+        debug_assert!(offers.len() <= MAX_OFFERS, "{} offers of {lease}", offers.len());
+        if self.slots.by_kind().accelerators > 0 && self.buckets.get(lease).is_some() {
+            self.devices.set_offers(lease, offers);
+        }
+    }
+
+    /// Closes a slot, because its device has failed: it takes no further task. A task that still runs there ends with
+    /// [`handle_slot_free`](Self::handle_slot_free).
+    pub fn handle_slot_closed(&mut self, slot: SlotId) {
+        if self.slots.close(slot) {
+            self.devices.close(slot);
+            self.balance();
+        }
+    }
+
+    /// Counts the slots that are not closed.
+    #[must_use]
+    pub fn open_slots(&self) -> usize {
+        self.slots.count()
+    }
+
+    /// Grants idle slots to the tasks that the policy picks and memory admits.
+    pub(super) fn grant_by_policy(&mut self) {
+        if self.slots.by_kind().policy == SchedulePolicy::Heft {
+            self.queue_new_tasks();
+        }
+        while let Some(pick) = self.pick() {
+            match pick {
+                (slot, Pick::Runs(task)) => self.grant_slot(slot, &task),
+                (_, Pick::Needs(lease, bytes)) => return self.ask_for_room(lease, bytes),
+            }
+        }
+    }
+
+    /// Returns the task for the first idle slot that has one.
+    fn pick(&self) -> Option<(SlotId, Pick)> {
+        if self.slots.free() == 0 {
+            return None;
+        }
+        let tasks: Vec<Candidate> = self.candidates().collect();
+        let has_queues = self.slots.by_kind().policy == SchedulePolicy::Heft;
+        let mut without_task = None;
+        for slot in self.slots.free_slots() {
+            let kind = self.slots.by_kind().kind(slot);
+            // All cores would be refused the same tasks. Each accelerator has its own last task.
+            if kind == SlotKind::Core && without_task == Some(kind) && !has_queues {
+                break;
+            }
+            if let Some(pick) = self.admitted_at(slot, kind, &tasks) {
+                return Some((slot, pick));
+            }
+            without_task = Some(kind);
+        }
+        None
+    }
+
+    /// Returns the offers of all buckets, in order of rank. A bucket without offers has its next task, for a core.
+    fn candidates(&self) -> impl Iterator<Item = Candidate> {
+        self.buckets.iter().filter(|(_, held)| held.is_current()).flat_map(move |(rank, held)| {
+            let demand = held.demand().filter(|demand| demand.next.is_some());
+            let offers = demand.map_or(&[][..], |_| self.devices.offers(rank.2));
+            let own = demand.filter(|_| offers.is_empty()).and_then(|demand| Offer::for_core(&demand));
+            let all = own.map(|offer| (0, offer)).into_iter().chain(offers.iter().copied());
+            let candidate = move |(number, offer): (u64, Offer)| {
+                let demand = offer.as_next(&demand?);
+                self.in_time(&demand).then_some(Candidate { rank, demand, offer, number })
+            };
+            all.filter_map(candidate)
+        })
+    }
+
+    /// Returns the first task in the policy's order that may run in a slot.
+    fn admitted_at(&self, slot: SlotId, kind: SlotKind, tasks: &[Candidate]) -> Option<Pick> {
+        let is_freeing = self.memory.is_freeing();
+        for task in self.in_order(slot, kind, tasks) {
+            let demand = &task.demand;
+            let may = demand.started || !is_freeing;
+            let excess = self.excess(demand);
+            let movable = if is_freeing { 0 } else { self.memory.movable_for(demand) };
+            let finishes = self.can_all_finish(task.rank, demand);
+            if may && excess <= movable && finishes && self.leaves_room(task.rank, demand) {
+                let needs = Pick::Needs(task.rank.2, excess);
+                return Some(if excess == 0 { Pick::Runs(task) } else { needs });
+            }
+            if demand.started && !finishes {
+                return None;
+            }
+        }
+        None
+    }
+
+    /// Returns the tasks that may run in a slot, in the policy's order.
+    fn in_order(&self, slot: SlotId, kind: SlotKind, tasks: &[Candidate]) -> Vec<Candidate> {
+        let may_run = |task: &&Candidate| self.may_run(&task.offer, kind);
+        let mut tasks: Vec<Candidate> = tasks.iter().filter(may_run).copied().collect();
+        match (self.slots.by_kind().policy, kind) {
+            (SchedulePolicy::Fcfs, _) => tasks.sort_by_key(|task| task.number),
+            (SchedulePolicy::Heft, _) => {
+                let place = |task: &Candidate| self.devices.queued_at(task.rank.2, task.offer.node);
+                tasks.retain(|task| place(task).is_none_or(|(queue, _)| queue == slot));
+                tasks.sort_by_key(|task| place(task).map(|(_, number)| number));
+            }
+            (SchedulePolicy::Pats, SlotKind::Core) => {
+                tasks.retain(|task| !self.is_left_to_accelerators(&task.offer));
+                tasks.sort_by_key(|task| task.offer.order());
+            }
+            (SchedulePolicy::Pats, SlotKind::Accelerator) => {
+                // An idle core runs a task of less gain than 1 sooner.
+                let is_faster = |task: &Candidate| {
+                    task.offer.order() >= GAIN_UNIT || !task.offer.on_core || self.slots.free_cores() == 0
+                };
+                tasks.retain(is_faster);
+                tasks.sort_by_key(|task| Reverse(task.offer.order()));
+                self.put_local_first(slot, &mut tasks);
+            }
+        }
+        tasks
+    }
+
+    /// Returns whether a kind of slot can run a task, by its variants and by rule 4.
+    fn may_run(&self, offer: &Offer, kind: SlotKind) -> bool {
+        match kind {
+            // With all accelerators closed, a core is the only slot where a task that needs one can end.
+            SlotKind::Core => offer.on_core || self.slots.accelerators() == 0,
+            SlotKind::Accelerator => {
+                offer.on_accelerator && offer.device_bytes <= self.slots.by_kind().device_bytes
+            }
+        }
+    }
+
+    /// Moves the task of greatest gain among those that the last task of an accelerator made ready to the front, if it stays.
+    fn put_local_first(&self, slot: SlotId, tasks: &mut [Candidate]) {
+        let Some(last) = self.devices.last(slot) else { return };
+        let is_local =
+            |task: &Candidate| (Some(task.rank.2), task.offer.after) == (Some(last.0), Some(last.1));
+        let Some(local) = tasks.iter().position(is_local) else { return };
+        let gain = |task: &Candidate| u64::from(task.offer.order());
+        let (top, own) = (gain(&tasks[0]), gain(&tasks[local]));
+        if (top - own) * MAX_LOCALITY_LOSS < top || top == own {
+            tasks[..=local].rotate_right(1);
+        }
+    }
+
+    /// Tail rule: returns whether the accelerators would run all ready tasks before a core has run this one.
+    fn is_left_to_accelerators(&self, offer: &Offer) -> bool {
+        if !self.may_run(offer, SlotKind::Accelerator) || self.has_unstarted() || !self.sync.has_no_rest() {
+            return false;
+        }
+        let demands = self.buckets.iter().filter_map(|(_, held)| held.demand());
+        let ready: u64 = demands.map(|demand| u64::from(demand.ready)).sum();
+        self.slots.accelerators() as u64 * u64::from(offer.gain) > ready * u64::from(GAIN_UNIT)
+    }
+
+    fn has_unstarted(&self) -> bool {
+        self.buckets.iter().any(|(_, held)| !held.is_started())
+    }
+
+    /// Asks the manager whether it has buckets for the open request, for the tail rule of PATS.
+    pub(super) fn ask_for_rest(&mut self) {
+        let is_tail = self.slots.by_kind().policy == SchedulePolicy::Pats
+            && self.slots.accelerators() > 0
+            && self.buckets.len() > 0
+            && (self.requests.is_open() || self.requests.is_draining())
+            && !self.has_unstarted();
+        if let Some(call) = is_tail.then(|| self.sync.ask_for_rest()).flatten() {
+            self.effects.push_back(Effect::Call { call });
+        }
+    }
+
+    /// Queues each task that has become ready at the slot with the earliest estimated finish, in order of falling upward rank.
+    fn queue_new_tasks(&mut self) {
+        let is_new = |task: &Candidate| self.devices.queued_at(task.rank.2, task.offer.node).is_none();
+        let mut new: Vec<Candidate> = self.candidates().filter(is_new).collect();
+        new.sort_by_key(|task| Reverse(task.offer.upward_rank));
+        for Candidate { rank, offer, .. } in new {
+            let now = self.clock.now();
+            let able = self.slots.open().filter_map(|slot| {
+                let kind = self.slots.by_kind().kind(slot);
+                let time = offer.time_on(kind);
+                let end = self.devices.free_at(slot, now).saturating_add(time);
+                self.may_run(&offer, kind).then_some((end, slot, time))
+            });
+            // Only a task that is too large for every device has no slot. It runs when nothing else does.
+            if let Some((_, slot, time)) = able.min() {
+                self.devices.enqueue(rank.2, offer.node, slot, time);
+            }
+        }
+    }
+
+    fn grant_slot(&mut self, slot: SlotId, task: &Candidate) {
+        let lease = task.rank.2;
+        let Some(held) = self.buckets.get_mut(lease) else { return };
+        held.grant(task.demand);
+        self.memory.pin_inputs(&task.demand);
+        self.slots.take_slot(slot, lease, takes(&task.demand));
+        let time = task.offer.time_on(self.slots.by_kind().kind(slot));
+        self.devices.start(slot, lease, task.offer.node, self.clock.now().saturating_add(time));
+        self.memory.record_needed(self.needed_bytes());
+        self.effects.push_back(Effect::Grant { lease, slot, node: task.offer.node });
+    }
+
+    /// Grants the next task of a bucket, because nothing runs and nothing is admitted: on a core, or on an accelerator if it needs
+    /// one.
+    pub(super) fn grant_in_order(&mut self, lease: LeaseId) {
+        let next = self.buckets.get(lease).and_then(BucketEntry::demand).and_then(|demand| demand.next);
+        let is_next = |task: &Candidate| task.rank.2 == lease && Some(task.offer.node) == next;
+        let Some(task) = self.candidates().find(is_next) else { return };
+        let is_core = self.may_run(&task.offer, SlotKind::Core);
+        let kind = if is_core { SlotKind::Core } else { SlotKind::Accelerator };
+        let slot = self.slots.free_slots().find(|slot| self.slots.by_kind().kind(*slot) == kind);
+        if let Some(slot) = slot.or_else(|| self.slots.free_slots().next()) {
+            self.grant_slot(slot, &task);
+        }
+    }
+
+    /// Counts the buckets that a worker with accelerators lacks: for its choice, and for the buckets that wait for others.
+    pub(super) fn missing_buckets(&self) -> u32 {
+        let slots = self.slots.count() as u64;
+        let of_slots =
+            (slots * BUCKETS_PER_TWO_SLOTS).div_ceil(2).max(slots + u64::from(self.requests.window()));
+        let wanted = self.devices.max_buckets().map_or(of_slots, u64::from);
+        let waits = |held: &BucketEntry| {
+            held.demand().is_some_and(|demand| demand.ready == 0 && (demand.resolving || demand.tail.waits))
+        };
+        let held = self.buckets.iter().filter(|(_, held)| !waits(held)).count() as u64;
+        u32::try_from(wanted.saturating_sub(held)).unwrap_or(u32::MAX)
+    }
+}

@@ -1,0 +1,134 @@
+//! Offers of the buckets to a worker with accelerators, the queues of HEFT, and the last task of each accelerator.
+//!
+//! Invariants: a queued task has one slot. The queued time of a slot is the sum over its queue.
+
+use crate::stage::{NodeId, Offer};
+use crate::{LeaseId, SlotId};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// A task of a bucket.
+type TaskOf = (LeaseId, NodeId);
+
+/// Queue entry of a ready task under HEFT.
+#[derive(Clone, Copy, Debug)]
+struct Queued {
+    slot: SlotId,
+    number: u64,
+    time: Duration,
+}
+
+/// State of a worker with accelerators. Empty without them.
+#[derive(Debug, Default)]
+pub(crate) struct Devices {
+    /// The current offers of each bucket, with the number of the event that brought each first.
+    offers: BTreeMap<LeaseId, Vec<(u64, Offer)>>,
+    /// For HEFT.
+    queue: BTreeMap<TaskOf, Queued>,
+    /// By slot: the sum of the queued times.
+    queued_time: BTreeMap<SlotId, Duration>,
+    /// By slot: estimated end of the running task.
+    busy_until: BTreeMap<SlotId, Duration>,
+    /// By accelerator: its last task.
+    last: BTreeMap<SlotId, TaskOf>,
+    /// Numbers offers and queue entries in their order.
+    next_number: u64,
+    /// Maximum number of buckets at once. `None` for the default.
+    max_buckets: Option<u32>,
+}
+
+impl Devices {
+    fn number(&mut self) -> u64 {
+        self.next_number += 1;
+        self.next_number
+    }
+
+    /// Replaces the offers of a bucket. An offer that is still open keeps its number.
+    pub(crate) fn set_offers(&mut self, lease: LeaseId, offers: Vec<Offer>) {
+        let number = self.number();
+        let before = self.offers.remove(&lease).unwrap_or_default();
+        let known =
+            |node: NodeId| before.iter().find(|(_, offer)| offer.node == node).map(|(known, _)| *known);
+        let numbered = offers.into_iter().map(|offer| (known(offer.node).unwrap_or(number), offer)).collect();
+        self.offers.insert(lease, numbered);
+    }
+
+    /// Returns the offers of a bucket with their numbers.
+    pub(crate) fn offers(&self, lease: LeaseId) -> &[(u64, Offer)] {
+        self.offers.get(&lease).map_or(&[], Vec::as_slice)
+    }
+
+    /// Removes a granted task from the offers and queues.
+    pub(crate) fn remove_task(&mut self, lease: LeaseId, node: NodeId) {
+        if let Some(offers) = self.offers.get_mut(&lease) {
+            offers.retain(|(_, offer)| offer.node != node);
+        }
+        self.dequeue((lease, node));
+    }
+
+    /// Removes a bucket.
+    pub(crate) fn remove(&mut self, lease: LeaseId) {
+        self.offers.remove(&lease);
+        let queued: Vec<TaskOf> = self.queue.range((lease, NodeId(0))..).map(|(task, _)| *task).collect();
+        queued.into_iter().take_while(|task| task.0 == lease).for_each(|task| self.dequeue(task));
+    }
+
+    /// Queues a task at a slot.
+    pub(crate) fn enqueue(&mut self, lease: LeaseId, node: NodeId, slot: SlotId, time: Duration) {
+        let number = self.number();
+        let before = self.queue.insert((lease, node), Queued { slot, number, time });
+        assert!(before.is_none(), "{node} of {lease} is queued at {slot} and at {before:?}");
+        let queued = self.queued_time.entry(slot).or_default();
+        *queued = queued.saturating_add(time);
+    }
+
+    fn dequeue(&mut self, task: TaskOf) {
+        if let Some(queued) = self.queue.remove(&task) {
+            let sum = self.queued_time.entry(queued.slot).or_default();
+            *sum = sum.saturating_sub(queued.time);
+        }
+    }
+
+    /// Returns the slot of a queued task and its number in the order of queueing.
+    pub(crate) fn queued_at(&self, lease: LeaseId, node: NodeId) -> Option<(SlotId, u64)> {
+        self.queue.get(&(lease, node)).map(|queued| (queued.slot, queued.number))
+    }
+
+    /// Returns the time when a slot is estimated to be free of all queued tasks.
+    pub(crate) fn free_at(&self, slot: SlotId, now: Duration) -> Duration {
+        let busy = self.busy_until.get(&slot).copied().unwrap_or_default().max(now);
+        busy.saturating_add(self.queued_time.get(&slot).copied().unwrap_or_default())
+    }
+
+    /// Records the start of a task in a slot.
+    pub(crate) fn start(&mut self, slot: SlotId, lease: LeaseId, node: NodeId, until: Duration) {
+        self.busy_until.insert(slot, until);
+        self.last.insert(slot, (lease, node));
+        self.remove_task(lease, node);
+    }
+
+    /// Records the end of a task in a slot.
+    pub(crate) fn end(&mut self, slot: SlotId) {
+        self.busy_until.remove(&slot);
+    }
+
+    /// Returns the last task that ran in a slot.
+    pub(crate) fn last(&self, slot: SlotId) -> Option<TaskOf> {
+        self.last.get(&slot).copied()
+    }
+
+    /// Closes a slot: its queued tasks will be queued at others.
+    pub(crate) fn close(&mut self, slot: SlotId) {
+        self.queue.retain(|_, queued| queued.slot != slot);
+        self.queued_time.remove(&slot);
+        self.last.remove(&slot);
+    }
+
+    pub(crate) fn set_max_buckets(&mut self, buckets: u32) {
+        self.max_buckets = Some(buckets);
+    }
+
+    pub(crate) fn max_buckets(&self) -> Option<u32> {
+        self.max_buckets
+    }
+}
