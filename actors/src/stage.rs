@@ -364,6 +364,7 @@ impl StageActor {
             recall,
             back: None,
             short,
+            device: self.device_call(slot, call),
             span: self.span(call, task),
         }
     }

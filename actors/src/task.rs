@@ -1,5 +1,11 @@
 //! The task actor: one slot of a worker. It runs one operation at a time on the thread pool, or directly if the operation
-//! takes less time than waking a thread.
+//! takes less time than waking a thread. The slot of an accelerator has a thread of its own (`device_slot`).
+
+mod accelerators;
+mod device_slot;
+
+pub use accelerators::{Accelerators, DeviceExclusions, DeviceState};
+pub use device_slot::{DeviceCall, DeviceClosed, DeviceSlot};
 
 use crate::panic_guard::catch_panic;
 use crate::spill::SpillStore;
@@ -7,9 +13,11 @@ use crate::storage::RegionUnavailable;
 use crate::task_cache::{CachedTask, TaskLookup};
 use crate::task_results::{OutputLocation, StoredTask};
 use actix::prelude::*;
+use pleach_dispatch::device::SlotKind;
 use pleach_dispatch::message::TaskFailure;
 use pleach_regions::{DataRegion, Digest, RegionIdentity};
 use pleach_workflow::{Meter, Operation, Port, Value};
+use std::convert::Infallible;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Instant;
@@ -20,7 +28,7 @@ use tracing::Span;
 pub const SHORT_SECONDS: f64 = 20e-6;
 
 /// Runs one operation.
-#[derive(Message)]
+#[derive(Clone, Message)]
 #[rtype(result = "TaskResult")]
 pub struct RunTask {
     /// Name of the task, for failures.
@@ -36,15 +44,18 @@ pub struct RunTask {
     /// Entry of the task cache for lookup and storage.
     pub recall: Option<TaskLookup>,
     /// Encoded or spilled outputs that may be read instead of a run.
-    pub(crate) back: Option<StoredOutputs>,
+    pub back: Option<StoredOutputs>,
     /// The predicted duration is at most [`SHORT_SECONDS`].
     pub short: bool,
+    /// Use of the slot's device. `None` runs the task on a core, whatever the slot.
+    pub device: Option<DeviceCall>,
     /// Span of the task.
     pub span: Span,
 }
 
 /// Outputs of an earlier run on this worker. They may have left memory since.
-pub(crate) struct StoredOutputs {
+#[derive(Clone)]
+pub struct StoredOutputs {
     spill: Option<Arc<SpillStore>>,
     outputs: Vec<Option<(RegionIdentity, OutputLocation)>>,
 }
@@ -88,6 +99,12 @@ pub enum OutputSource {
     Below,
 }
 
+impl fmt::Debug for StoredOutputs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StoredOutputs").finish_non_exhaustive()
+    }
+}
+
 impl fmt::Debug for RunTask {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RunTask").field("name", &self.name).finish_non_exhaustive()
@@ -111,6 +128,8 @@ pub struct TaskResult {
     pub cache_seconds: f64,
     /// Digests of the wanted outputs.
     pub digests: Vec<Option<Digest>>,
+    /// Kind of slot that the task ran in.
+    pub device: SlotKind,
     /// Wall seconds of the run, without digests.
     pub seconds: f64,
     /// Wall seconds of the digests.
@@ -131,6 +150,7 @@ impl TaskResult {
             outputs: Err(why),
             source: OutputSource::Run,
             digests: Vec::new(),
+            device: SlotKind::Core,
             seconds: 0.0,
             digest_seconds: 0.0,
             cache_seconds: 0.0,
@@ -140,17 +160,29 @@ impl TaskResult {
 }
 
 /// Actor of one slot.
-#[derive(Debug)]
 pub struct TaskActor {
     pool: Arc<rayon::ThreadPool>,
     meter: Meter,
+    device: Option<Arc<DeviceSlot>>,
+}
+
+impl fmt::Debug for TaskActor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TaskActor").field("pool", &self.pool).finish_non_exhaustive()
+    }
 }
 
 impl TaskActor {
     /// Creates a slot that runs its tasks on `pool`, measured by `meter`.
     #[must_use]
     pub fn new(pool: Arc<rayon::ThreadPool>, meter: Meter) -> Self {
-        Self { pool, meter }
+        Self { pool, meter, device: None }
+    }
+
+    /// Makes this the slot of an accelerator. Tasks that the accelerator cannot run use the pool.
+    #[must_use]
+    pub fn with_device(self, device: DeviceSlot) -> Self {
+        Self { device: Some(Arc::new(device)), ..self }
     }
 }
 
@@ -162,26 +194,70 @@ impl Handler<RunTask> for TaskActor {
     type Result = ResponseFuture<TaskResult>;
 
     fn handle(&mut self, task: RunTask, _: &mut Self::Context) -> Self::Result {
-        let meter = self.meter;
+        let (pool, meter) = (Arc::clone(&self.pool), self.meter);
         if task.short {
-            return Box::pin(std::future::ready(run(task, meter)));
+            return Box::pin(std::future::ready(run_on_core(task, meter)));
         }
-        let (answer, answered) = oneshot::channel();
-        self.pool.spawn(move || {
-            // The stage actor may have ended.
-            let _ = answer.send(run(task, meter));
-        });
+        let Some(device) = self.device.clone().filter(|_| task.device.is_some()) else {
+            return Box::pin(run_in_pool(&pool, task, meter));
+        };
         Box::pin(async move {
-            let gone =
-                || TaskFailure { at: "task".to_owned(), cause: "the task thread has ended".to_owned() };
-            answered.await.unwrap_or_else(|_| TaskResult::failed(gone()))
+            let again = task.clone();
+            match device.run(task).await {
+                Some(result) => result,
+                None if again.operation.needs_accelerator() => TaskResult::failed(TaskFailure {
+                    at: again.name,
+                    cause: "the accelerator of the worker is closed, and the operation needs one".to_owned(),
+                }),
+                None => run_in_pool(&pool, again, meter).await,
+            }
         })
     }
 }
 
-/// Returns the outputs of a task: encoded, spilled, cached or from a run.
-fn run(task: RunTask, meter: Meter) -> TaskResult {
-    let RunTask { name, operation, inputs, arguments, digests, recall, back, short: _, span } = task;
+/// Runs a task on a thread of the pool.
+fn run_in_pool(
+    pool: &rayon::ThreadPool,
+    task: RunTask,
+    meter: Meter,
+) -> impl Future<Output = TaskResult> + use<> {
+    let (answer, answered) = oneshot::channel();
+    pool.spawn(move || {
+        // The stage actor may have ended.
+        let _ = answer.send(run_on_core(task, meter));
+    });
+    async move {
+        let gone = || TaskFailure { at: "task".to_owned(), cause: "the task thread has ended".to_owned() };
+        answered.await.unwrap_or_else(|_| TaskResult::failed(gone()))
+    }
+}
+
+/// Returns the outputs of a task: encoded, spilled, cached or from a run on this thread.
+fn run_on_core(task: RunTask, meter: Meter) -> TaskResult {
+    let Ok(result) = run(task, |call| Ok::<_, Infallible>(execute(call, meter)));
+    result
+}
+
+/// Operation to run, with its inputs.
+struct Call<'a> {
+    name: &'a str,
+    operation: &'a dyn Operation,
+    inputs: Vec<Arc<DataRegion>>,
+    arguments: &'a [Value],
+}
+
+/// Result of an operation.
+struct Executed {
+    outputs: Result<Vec<DataRegion>, TaskFailure>,
+    peak_bytes: Option<u64>,
+    seconds: f64,
+    device: SlotKind,
+}
+
+/// Returns the outputs of a task: encoded, spilled, cached or from `execute`, whose error it returns.
+fn run<E>(task: RunTask, execute: impl FnOnce(Call<'_>) -> Result<Executed, E>) -> Result<TaskResult, E> {
+    let RunTask { name, operation, inputs, arguments, digests, recall, back, short: _, device: _, span } =
+        task;
     let _within = span.enter();
     // A later study would get one of several results.
     let recall = recall.filter(|_| operation.is_deterministic());
@@ -189,21 +265,19 @@ fn run(task: RunTask, meter: Meter) -> TaskResult {
     if let Some(brought) = back.as_ref().and_then(StoredOutputs::bring)
         && fits_ports(&brought, &*operation)
     {
-        return stored(name, brought);
+        return Ok(stored(name, brought));
     }
     if let Some(found) = recall.as_ref().and_then(|recall| recall.find(&*operation)) {
-        return cached(found, start);
+        return Ok(cached(found, start));
     }
     let looked_for = start.elapsed().as_secs_f64();
-    let start = Instant::now();
-    let (outputs, peak_bytes) = execute(&name, &*operation, &inputs, &arguments, meter);
-    // Drop the inputs before the time is taken: freeing large regions is part of the task.
-    drop(inputs);
-    let seconds = start.elapsed().as_secs_f64();
+    let call = Call { name: &name, operation: &*operation, inputs, arguments: &arguments };
+    let Executed { outputs, peak_bytes, seconds, device } = execute(call)?;
     // Digested on this thread, which has just written the regions and does not block the actors.
+    let start = Instant::now();
     let digests = wanted_digests(outputs.as_ref().map_or(&[][..], Vec::as_slice), digests);
     let any = digests.iter().any(Option::is_some);
-    let digest_seconds = if any { start.elapsed().as_secs_f64() - seconds } else { 0.0 };
+    let digest_seconds = if any { start.elapsed().as_secs_f64() } else { 0.0 };
     let mut cache_seconds = 0.0;
     if let (Some(recall), Ok(outputs)) = (&recall, &outputs) {
         let start = Instant::now();
@@ -212,15 +286,16 @@ fn run(task: RunTask, meter: Meter) -> TaskResult {
     }
     let outputs =
         outputs.map(|outputs| outputs.into_iter().map(Some).collect()).map_err(RegionUnavailable::Failed);
-    TaskResult {
+    Ok(TaskResult {
         outputs,
         source: OutputSource::Run,
         cache_seconds,
         digests,
+        device,
         seconds,
         digest_seconds,
         peak_bytes,
-    }
+    })
 }
 
 /// Returns whether stored outputs have the types that the operation declares.
@@ -244,20 +319,17 @@ fn cached(CachedTask { outputs, digests }: CachedTask, start: Instant) -> TaskRe
         outputs: Ok(outputs),
         source: OutputSource::Cache,
         digests: digests.into_iter().map(Some).collect(),
+        device: SlotKind::Core,
         seconds: 0.0,
         digest_seconds: 0.0,
         peak_bytes: None,
     }
 }
 
-/// Runs the operation. Returns its outputs, checked against the declared types, and its peak bytes.
-fn execute(
-    name: &str,
-    operation: &dyn Operation,
-    inputs: &[Arc<DataRegion>],
-    arguments: &[Value],
-    meter: Meter,
-) -> (Result<Vec<DataRegion>, TaskFailure>, Option<u64>) {
+/// Runs the operation on this thread. Checks its outputs against the declared types.
+fn execute(call: Call<'_>, meter: Meter) -> Executed {
+    let Call { name, operation, inputs, arguments } = call;
+    let start = Instant::now();
     let mut peak_bytes = None;
     let outputs = catch_panic(name, || {
         let inputs: Vec<&DataRegion> = inputs.iter().map(Arc::as_ref).collect();
@@ -265,12 +337,22 @@ fn execute(
         peak_bytes = peak;
         let fail = |cause: String| TaskFailure { at: name.to_owned(), cause };
         let outputs = outputs.map_err(|error| fail(error.to_string()))?;
-        let declared = operation.outputs();
-        let fits = outputs.len() == declared.len()
-            && outputs.iter().zip(declared).all(|(region, port)| region.element() == port.element);
-        if fits { Ok(outputs) } else { Err(fail("the outputs do not match the declared outputs".to_owned())) }
+        if fits_declared(&outputs, operation) {
+            Ok(outputs)
+        } else {
+            Err(fail("the outputs do not match the declared outputs".to_owned()))
+        }
     });
-    (outputs, peak_bytes)
+    // Drop the inputs before the time is taken: freeing large regions is part of the task.
+    drop(inputs);
+    Executed { outputs, peak_bytes, seconds: start.elapsed().as_secs_f64(), device: SlotKind::Core }
+}
+
+/// Returns whether outputs have the types that the operation declares.
+fn fits_declared(outputs: &[DataRegion], operation: &dyn Operation) -> bool {
+    let declared = operation.outputs();
+    outputs.len() == declared.len()
+        && outputs.iter().zip(declared).all(|(region, port)| region.element() == port.element)
 }
 
 /// Digests the wanted regions.

@@ -18,6 +18,7 @@ const KEPT_BYTES_PER_SECOND: f64 = 150e6;
 pub(crate) type InputIdentities = Mutex<HashMap<RegionKey, RegionIdentity>>;
 
 /// Cache entry of one task.
+#[derive(Clone)]
 pub struct TaskLookup {
     /// The cache.
     pub cache: Arc<Cache>,

@@ -7,6 +7,7 @@
 //! - `messages`: messages from the manager.
 //! - `stage_events`: events from stage actors.
 //! - `bucket`: starts buckets and ends them early.
+//! - `accelerators`: starts the slots, those of accelerators included, and closes slots of faulty devices.
 //! - `code`: loads operations that a client's study brings.
 //! - `memory_pressure`: frees memory.
 //! - `durability`: stores or replicates regions that must outlive the worker.
@@ -15,6 +16,7 @@
 //! - `drain`: leaves in an orderly way.
 //! - `metrics`: measurements.
 
+mod accelerators;
 mod bucket;
 mod code;
 mod drain;
@@ -37,7 +39,6 @@ pub use retention::{DropRetained, HasWork};
 pub use setup::{InputReader, ProcessBytes, RemoteSetup, Resources, WorkerEvent, WorkerSetup, unmeasured};
 
 use crate::stage::{InstanceSelection, TAIL_TASKS};
-use crate::task::TaskActor;
 use crate::transport::{Incoming, Link};
 use actix::prelude::*;
 use metrics::WorkerCounters;
@@ -53,7 +54,6 @@ use state::{
     RunningStudies, TaskResources,
 };
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 use tokio_stream::wrappers::UnboundedReceiverStream;
@@ -235,9 +235,7 @@ impl Actor for WorkerActor {
     type Context = Context<Self>;
 
     fn started(&mut self, ctx: &mut Self::Context) {
-        let Resources { slots, meter, .. } = self.setup.resources;
-        let pool = &self.setup.pool;
-        self.tasks.start_slots(slots.get(), || TaskActor::new(Arc::clone(pool), meter));
+        self.start_slots(ctx);
         if let Some(remote) = &self.setup.remote {
             self.tasks.start_directory(MemberId(remote.incarnation), &remote.exchange);
             self.start_ticks(ctx);

@@ -16,6 +16,7 @@ use pleach_actors::storage::{
     ExpectRegions, FreeMemory, GetRegion, MemoryFreed, Prefetch, RegionOrigin, RegionUnavailable,
     ReleaseRegions, SetPlacement, StorageActor,
 };
+use pleach_actors::task::Accelerators;
 use pleach_actors::task::unmetered;
 use pleach_actors::worker::{Resources, unmeasured};
 use pleach_cache::PriorResults;
@@ -77,6 +78,7 @@ fn execute_above(
         sources: study.sources(&watch),
         resources: Resources {
             slots,
+            accelerators: Accelerators::default(),
             memory_bytes,
             active_paths,
             meter: unmetered,

@@ -53,6 +53,8 @@ pub struct PendingWorker {
     pub facts: WorkerInfo,
     /// Streams for files to the worker.
     pub regions: Option<RegionStreams>,
+    /// Accelerator slots of the worker.
+    pub accelerators: u32,
     /// Time limit of the worker, in seconds since 1970, if any.
     pub lease_end_seconds: Option<u64>,
 }
@@ -63,7 +65,15 @@ impl PendingWorker {
     pub fn local() -> Self {
         let name = "local".to_owned();
         let location = "this process".to_owned();
-        Self { name, host: None, location, facts: WorkerInfo::ANY, regions: None, lease_end_seconds: None }
+        Self {
+            name,
+            host: None,
+            location,
+            facts: WorkerInfo::ANY,
+            regions: None,
+            accelerators: 0,
+            lease_end_seconds: None,
+        }
     }
 }
 
@@ -89,6 +99,8 @@ pub(super) struct Connection {
     pub(super) exchange: Option<SocketAddr>,
     /// Bytes of regions in its storage.
     pub(super) bytes: u64,
+    /// Remarks on its closed accelerator slots.
+    pub(super) closed_slots: Vec<String>,
     /// Measured cost of transfers from other workers.
     pub(super) transfers: Option<TransferCost>,
     /// Its external operations.
@@ -134,6 +146,7 @@ impl Handler<Connect> for ManagerActor {
             since: Instant::now(),
             exchange: None,
             bytes: 0,
+            closed_slots: Vec::new(),
             transfers: None,
             code: WorkerCode::default(),
             acknowledgments: Acknowledgments::default(),

@@ -18,6 +18,9 @@ use std::net::SocketAddr;
 use std::time::Duration;
 use tracing::{info, warn};
 
+/// 300 letters show the name of a device, an operation and an error in one line of a table.
+const MAX_REMARK_LETTERS: usize = 300;
+
 /// Record number that is never on disk.
 const NEVER: u64 = u64::MAX;
 
@@ -87,6 +90,7 @@ impl ManagerActor {
             }
             (ToManager::CodeRefused { package, cause }, Some(_)) => self.receive_refusal(id, package, cause),
             (ToManager::ObjectsFound(found), Some(worker)) => self.receive_found(worker, found, frame.len()),
+            (ToManager::ClosedSlots { remarks }, Some(_)) => self.set_closed_slots(id, remarks),
             (ToManager::Drain, Some(worker)) => self.core.handle_drain(worker),
             (ToManager::Leave, Some(_)) => self.close(id, false, ctx),
             // A second join, or a message before the join, violates the protocol.
@@ -100,6 +104,16 @@ impl ManagerActor {
     fn set_storage(&mut self, id: ConnectionId, bytes: u64) {
         if let Some(connection) = self.connections.get_mut(id) {
             connection.bytes = bytes;
+        }
+    }
+
+    /// Records the remarks on the closed slots of a worker, for display.
+    fn set_closed_slots(&mut self, id: ConnectionId, mut remarks: Vec<String>) {
+        if let Some(connection) = self.connections.get_mut(id) {
+            // The texts come from the worker, so their size has a limit.
+            remarks.truncate(connection.newcomer.accelerators as usize);
+            remarks.iter_mut().for_each(|remark| *remark = remark.chars().take(MAX_REMARK_LETTERS).collect());
+            connection.closed_slots = remarks;
         }
     }
 

@@ -70,8 +70,12 @@ pub struct WorkerView {
     pub host: Option<IpAddr>,
     /// State of the worker.
     pub state: WorkerState,
-    /// Maximum number of concurrent tasks.
+    /// Maximum number of concurrent tasks on cores.
     pub slots: u32,
+    /// Slots of accelerators.
+    pub accelerators: u32,
+    /// Remarks on closed slots of accelerators: name and error of each device.
+    pub closed_slots: Vec<String>,
     /// Buckets leased to the worker.
     pub leases: usize,
     /// Bytes of regions in its storage, as last reported.
@@ -140,6 +144,8 @@ impl ManagerActor {
                 host: connection.newcomer.host,
                 state: if draining { WorkerState::Draining } else { WorkerState::Active },
                 slots: self.core.worker_info(worker)?.slots,
+                accelerators: connection.newcomer.accelerators,
+                closed_slots: connection.closed_slots.clone(),
                 leases,
                 bytes: connection.bytes,
                 transfers: connection.transfers,

@@ -4,7 +4,7 @@ use super::StageEvent;
 use crate::directory::DirectoryHandle;
 use crate::spill::SpillStore;
 use crate::storage::StorageActor;
-use crate::task::TaskActor;
+use crate::task::{DeviceExclusions, TaskActor};
 use crate::task_cache::InputIdentities;
 use crate::task_results::TaskResults;
 use actix::prelude::*;
@@ -27,8 +27,12 @@ pub struct StageContext {
     pub worker: Recipient<StageEvent>,
     /// Source of stage inputs and destination of stage outputs.
     pub storage: Addr<StorageActor>,
-    /// The worker's slots.
+    /// The worker's slots: first the cores, then the accelerators.
     pub slots: Vec<Addr<TaskActor>>,
+    /// Slots of cores.
+    pub cores: usize,
+    /// Operations that the accelerators cannot run.
+    pub exclusions: Arc<DeviceExclusions>,
     /// Memory tier of the storage actor. Stage actors insert outputs directly, so that every byte is counted at all times.
     pub ram: Arc<RamTier>,
     /// Spill tiers, if any.

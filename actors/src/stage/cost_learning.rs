@@ -1,8 +1,9 @@
 //! Time and memory of a bucket's tasks: predictions, and updates from measured runs.
 
 use super::StageActor;
-use crate::task::{SHORT_SECONDS, TaskResult};
+use crate::task::{DeviceCall, SHORT_SECONDS, TaskResult};
 use parking_lot::Mutex;
+use pleach_dispatch::SlotId;
 use pleach_dispatch::cost_model::CostModel;
 use pleach_dispatch::message::BucketWork;
 use pleach_dispatch::stage::TaskRequest;
@@ -43,6 +44,17 @@ impl StageActor {
         costs
             .predict_learned(operation, &call.arguments, self.pixels)
             .is_some_and(|seconds| seconds < SHORT_SECONDS)
+    }
+
+    /// Returns the use of the device of an accelerator slot. `None` for a core.
+    pub(super) fn device_call(&self, slot: SlotId, call: &TaskRequest) -> Option<DeviceCall> {
+        if slot.index() < self.around.cores {
+            return None;
+        }
+        let operation = &*self.operations[call.task];
+        let core_seconds = self.around.costs.lock().predict(operation, &call.arguments, self.pixels);
+        let place = format!("{}, {}", self.study, self.run.first_instance(call.node));
+        Some(DeviceCall { pixels: self.pixels, core_seconds, place })
     }
 
     /// Records the measured memory of a task.

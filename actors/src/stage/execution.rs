@@ -4,7 +4,7 @@ use super::guard::PassedRegion;
 use super::live_outputs::RemoteOutput;
 use crate::exchange::{Exchange, HolderError};
 use crate::storage::{GetRegion, RegionUnavailable, StorageActor};
-use crate::task::{RunTask, StoredOutputs, TaskActor, TaskResult};
+use crate::task::{DeviceCall, RunTask, StoredOutputs, TaskActor, TaskResult};
 use crate::task_cache::TaskLookup;
 use crate::task_results::StoredTask;
 use actix::Addr;
@@ -117,6 +117,8 @@ pub(super) struct TaskJob {
     pub(super) back: Option<StoredOutputs>,
     /// The task is known to take almost no time.
     pub(super) short: bool,
+    /// Use of the slot's device.
+    pub(super) device: Option<DeviceCall>,
     /// Span of the task.
     pub(super) span: Span,
 }
@@ -130,8 +132,20 @@ pub(super) struct JobResult {
 
 impl TaskJob {
     pub(super) async fn run(self, storage: &Addr<StorageActor>) -> JobResult {
-        let Self { task, name, operation, inputs, remote, arguments, digests, recall, back, short, span } =
-            self;
+        let Self {
+            task,
+            name,
+            operation,
+            inputs,
+            remote,
+            arguments,
+            digests,
+            recall,
+            back,
+            short,
+            device,
+            span,
+        } = self;
         let fetched = match remote.fetch().await {
             Ok(fetched) => fetched,
             Err(lost) => return JobResult { result: None, fetched: Err(lost) },
@@ -161,7 +175,8 @@ impl TaskJob {
             }
         }
         let gone = fail("the task actor has ended");
-        let run = RunTask { name, operation, inputs: regions, arguments, digests, recall, back, short, span };
+        let inputs = regions;
+        let run = RunTask { name, operation, inputs, arguments, digests, recall, back, short, device, span };
         let answer = task.send(run).await;
         let result = answer.unwrap_or_else(|_| TaskResult::failed(gone));
         JobResult { result: Some(result), fetched: Ok(fetched) }

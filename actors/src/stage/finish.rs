@@ -8,6 +8,7 @@ use crate::task::{OutputSource, TaskResult};
 use crate::task_results::StoredTask;
 use crate::transport::clock::{Clock, SystemClock};
 use pleach_dispatch::InstanceId;
+use pleach_dispatch::device::SlotKind;
 use pleach_dispatch::message::{
     MissingInput, Report, ReportedEnd, ReuseSource, TaskOutcome, TaskProvenance, TaskReport, TaskSource,
 };
@@ -63,7 +64,7 @@ impl StageActor {
         };
         let below = keys.filter(|_| source == OutputSource::Below);
         let ran_for = below.and_then(|keys| self.outputs.results().ran_for(&keys.key, self.study));
-        self.report(call, done, ran_for, result.cache_seconds);
+        self.report_run(call, done, (ran_for, result.device), result.cache_seconds);
         let shared = keys.filter(|_| shared);
         let is_ok = result.outputs.is_ok();
         match result.outputs {
@@ -133,12 +134,24 @@ impl StageActor {
         }
     }
 
-    /// Adds a task to the next report. `source` is the execution that a reused result stems from.
+    /// Adds a task that did not run to the next report. `source` is the execution that a reused result stems from.
     pub(super) fn report(
         &mut self,
         call: &TaskRequest,
         done: TaskOutcome,
         source: Option<TaskSource>,
+        cache_seconds: f64,
+    ) {
+        self.report_run(call, done, (source, SlotKind::Core), cache_seconds);
+    }
+
+    /// Adds a task to the next report. `source` is the execution that a reused result stems from, and `device` the kind of slot
+    /// of an execution.
+    pub(super) fn report_run(
+        &mut self,
+        call: &TaskRequest,
+        done: TaskOutcome,
+        (source, device): (Option<TaskSource>, SlotKind),
         cache_seconds: f64,
     ) {
         let (task, stage) = (call.task as u32, self.number);
@@ -147,7 +160,7 @@ impl StageActor {
             TaskOutcome::Ran { seconds, .. } => started_micros(SystemClock.now(), seconds),
             TaskOutcome::Reused(_) | TaskOutcome::Skipped => 0,
         };
-        let provenance = TaskProvenance { instance, started_micros, source };
+        let provenance = TaskProvenance { instance, started_micros, source, device };
         self.ran.push(TaskReport { task, stage, done, cache_seconds, provenance });
     }
 

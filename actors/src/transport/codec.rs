@@ -112,6 +112,7 @@ mod tests {
                         instance,
                         started_micros: lease,
                         source: Some(TaskSource::Holder(MemberId(lease))),
+                        device: SlotKind::Accelerator,
                     },
                 }],
             };

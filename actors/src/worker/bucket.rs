@@ -125,6 +125,8 @@ impl WorkerActor {
             worker: ctx.address().recipient(),
             storage: self.setup.storage.clone(),
             slots: self.tasks.slots().to_vec(),
+            cores: self.tasks.cores(),
+            exclusions: Arc::clone(self.tasks.exclusions()),
             ram: Arc::clone(&self.setup.ram),
             spill: self.setup.spill.clone(),
             ledger: Arc::clone(&self.setup.ledger),

@@ -6,14 +6,21 @@ use crate::storage::RamStats;
 use crate::transport::LinkStats;
 use actix::prelude::*;
 use pleach_dispatch::PlanId;
+use pleach_dispatch::device::SlotKind;
 use pleach_dispatch::message::{TaskOutcome, TaskReport};
 use pleach_telemetry::catalog;
-use pleach_workflow::{Registry, Stage};
-use std::collections::HashMap;
+use pleach_workflow::{Operation, Registry, Stage, Task};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// Device that executes operations. CPU is the only kind so far.
-const DEVICE: &str = "cpu";
+/// Label of each kind of slot.
+const fn device_label(kind: SlotKind) -> &'static str {
+    match kind {
+        SlotKind::Core => "cpu",
+        SlotKind::Accelerator => "accelerator",
+    }
+}
 
 /// Requests the metrics.
 #[derive(Debug, Message)]
@@ -27,8 +34,10 @@ pub struct WorkerMetrics {
     pub is_connected: bool,
     /// The worker is draining.
     pub is_draining: bool,
-    /// Slots of the worker, and occupied slots.
+    /// Slots of the worker on cores, and occupied slots of both kinds.
     pub slots: (usize, usize),
+    /// State of the accelerators and of their slots.
+    pub accelerators: AcceleratorMetrics,
     /// Waiting buckets, and started buckets.
     pub buckets: (usize, usize),
     /// Instances of waiting and of started buckets whose results are not on the manager's disk yet.
@@ -47,10 +56,31 @@ pub struct WorkerMetrics {
     pub directory: DirectoryMetrics,
 }
 
+/// State of accelerators and of slots by kind.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct AcceleratorMetrics {
+    /// Occupied slots of cores, and of accelerators.
+    pub running: (usize, usize),
+    /// Slots of accelerators.
+    pub slots: usize,
+    /// Slots of accelerators that are closed after errors.
+    pub closed: usize,
+    /// Name, bytes in use and limit of each device.
+    pub devices: Vec<(String, u64, u64)>,
+    /// Gain of each operation of the present studies that accelerators can run.
+    pub gains: Vec<(&'static str, f64)>,
+}
+
+/// Histograms of a task on cores and on accelerators.
+struct TaskMeters {
+    cpu: metrics::Histogram,
+    accelerator: metrics::Histogram,
+}
+
 /// Counters updated by events.
 pub(super) struct WorkerCounters {
     /// By study, stage and task.
-    task_seconds: HashMap<PlanId, Vec<Vec<metrics::Histogram>>>,
+    task_seconds: HashMap<PlanId, Vec<Vec<TaskMeters>>>,
     pub(super) pressure: PressureActions,
 }
 
@@ -65,6 +95,10 @@ pub(super) struct PressureActions {
 impl WorkerCounters {
     pub(super) fn new() -> Self {
         let action = |action| catalog::MEMORY_PRESSURE_ACTIONS.with([action]);
+        // So that each series exists before its first error.
+        for cause in ["lost", "memory", "compile", "timeout", "result", "other"] {
+            catalog::DEVICE_ERRORS.with([cause]).increment(0);
+        }
         let pressure = PressureActions {
             shelf: action("evict_result"),
             room: action("spill"),
@@ -76,10 +110,21 @@ impl WorkerCounters {
 
     /// Only linked operations get histograms, because others are never executed.
     pub(super) fn begin(&mut self, study: PlanId, stages: &[Stage], registry: &Registry) {
+        let meter = |task: &Task, kind, is_executed| match is_executed {
+            true => catalog::TASK_SECONDS.with([&task.operation, device_label(kind)]),
+            false => metrics::Histogram::noop(),
+        };
         let of = |stage: &Stage| {
-            let tasks = stage.tasks.iter().map(|task| match registry.get(&task.operation, task.version) {
-                Some(_) => catalog::TASK_SECONDS.with([&task.operation, DEVICE]),
-                None => metrics::Histogram::noop(),
+            let tasks = stage.tasks.iter().map(|task| {
+                let operation = registry.get(&task.operation, task.version);
+                // Only operations with a device variant get a second histogram.
+                let is_accelerated = operation.is_some_and(|operation| {
+                    operation.accelerated().is_some() || operation.needs_accelerator()
+                });
+                TaskMeters {
+                    cpu: meter(task, SlotKind::Core, operation.is_some()),
+                    accelerator: meter(task, SlotKind::Accelerator, is_accelerated),
+                }
             });
             tasks.collect()
         };
@@ -94,9 +139,12 @@ impl WorkerCounters {
     pub(super) fn count(&self, study: PlanId, tasks: &[TaskReport]) {
         let Some(stages) = self.task_seconds.get(&study) else { return };
         for task in tasks {
-            let meter = stages.get(task.stage as usize).and_then(|stage| stage.get(task.task as usize));
-            if let (Some(meter), TaskOutcome::Ran { seconds, .. }) = (meter, task.done) {
-                meter.record(seconds);
+            let meters = stages.get(task.stage as usize).and_then(|stage| stage.get(task.task as usize));
+            if let (Some(meters), TaskOutcome::Ran { seconds, .. }) = (meters, task.done) {
+                match task.provenance.device {
+                    SlotKind::Core => meters.cpu.record(seconds),
+                    SlotKind::Accelerator => meters.accelerator.record(seconds),
+                }
             }
         }
     }
@@ -106,6 +154,33 @@ impl WorkerActor {
     /// Returns whether a manager has accepted the worker. The manager of an embedded run accepts it without a message.
     fn is_connected(&self) -> bool {
         self.connection.is_accepted() || (self.connection.is_open() && self.setup.remote.is_none())
+    }
+}
+
+impl WorkerActor {
+    fn accelerator_metrics(&self) -> AcceleratorMetrics {
+        let states = self.setup.resources.accelerators.states();
+        AcceleratorMetrics {
+            running: self.tasks.occupied_by_kind(),
+            slots: states.len(),
+            closed: self.tasks.closed_slots().len(),
+            devices: states
+                .iter()
+                .map(|state| (state.name().to_owned(), state.used_bytes(), state.memory_bytes()))
+                .collect(),
+            gains: if states.is_empty() { Vec::new() } else { self.gains() },
+        }
+    }
+
+    /// Returns the gain of each operation with a device variant.
+    fn gains(&self) -> Vec<(&'static str, f64)> {
+        let costs = self.setup.costs.lock();
+        let operations: BTreeMap<_, _> = self.studies.operations().map(|op| (op.name(), op)).collect();
+        let gain = |(name, operation): (&'static str, &Arc<dyn Operation>)| {
+            operation.accelerated().map(|variant| (name, variant.gain()))
+        };
+        drop(costs);
+        operations.into_iter().filter_map(gain).collect()
     }
 }
 
@@ -126,6 +201,7 @@ impl Handler<GetWorkerMetrics> for WorkerActor {
             is_connected: self.is_connected(),
             is_draining: self.departure.is_draining(),
             slots: (self.setup.resources.slots.get() as usize, self.core.running()),
+            accelerators: self.accelerator_metrics(),
             buckets,
             instances,
             limit_bytes: self.setup.resources.memory_bytes,

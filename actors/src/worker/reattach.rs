@@ -67,6 +67,7 @@ impl WorkerActor {
         let join = ToManager::Join { slots, accelerators, device_bytes, incarnation, exchange_port, before };
         self.send(&join, ctx);
         self.send_operations(ctx);
+        self.send_closed_slots(ctx);
         // The join message comes first, because it lists the leases of these reports.
         if self.connection.repeat_reports().is_err() {
             return self.handle_disconnect(ctx);

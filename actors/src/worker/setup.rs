@@ -5,6 +5,7 @@ use crate::exchange::Exchange;
 use crate::input_files::InputFileStore;
 use crate::spill::SpillStore;
 use crate::storage::{Source, StorageActor};
+use crate::task::Accelerators;
 use actix::Addr;
 use parking_lot::Mutex;
 use pleach_cache::PriorResults;
@@ -19,10 +20,12 @@ use std::sync::atomic::AtomicU64;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 
 /// Resource limits of a worker.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Resources {
-    /// Maximum number of concurrent tasks.
+    /// Maximum number of concurrent tasks on cores.
     pub slots: NonZeroU32,
+    /// Accelerators: one further task on each.
+    pub accelerators: Accelerators,
     /// Memory limit for regions and running tasks.
     pub memory_bytes: u64,
     /// Maximum concurrent tasks of one bucket. `None` allows as many as slots.

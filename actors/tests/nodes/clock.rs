@@ -13,6 +13,7 @@ use pleach_actors::exchange::Exchange;
 use pleach_actors::input_files::InputFileStore;
 use pleach_actors::manager::{ManagerActor, ServiceHooks, StartPlan, StudyEvent, StudyRequest};
 use pleach_actors::storage::{Preparation, Source, StorageActor};
+use pleach_actors::task::Accelerators;
 use pleach_actors::task::unmetered;
 use pleach_actors::transport::hello::Hello;
 use pleach_actors::transport::identity::Role;
@@ -95,6 +96,7 @@ impl Worker {
         let (events, told) = unbounded_channel();
         let resources = Resources {
             slots: NonZeroU32::new(SLOTS).expect("at least one"),
+            accelerators: Accelerators::default(),
             memory_bytes: u64::MAX,
             active_paths: None,
             meter: unmetered,

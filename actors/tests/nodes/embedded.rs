@@ -5,6 +5,7 @@ use parking_lot::Mutex;
 use pleach_actors::embedded::{EmbeddedStudy, PlanOutcome, run};
 use pleach_actors::manager::{Progress, StudyEvent};
 use pleach_actors::storage::Source;
+use pleach_actors::task::Accelerators;
 use pleach_actors::task::unmetered;
 use pleach_actors::worker::{Resources, unmeasured};
 use pleach_cache::PriorResults;
@@ -31,6 +32,7 @@ fn resources(slots: u32) -> Resources {
     let slots = NonZeroU32::new(slots).expect("at least one slot");
     Resources {
         slots,
+        accelerators: Accelerators::default(),
         memory_bytes: u64::MAX,
         active_paths: None,
         meter: unmetered,

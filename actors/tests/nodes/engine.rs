@@ -5,6 +5,7 @@ use crate::toy::{Input, Watch, expected, input_key, plan, registry};
 use parking_lot::Mutex;
 use pleach_actors::embedded::{EmbeddedEngine, EngineConfig, PlanOutcome, PlanRun};
 use pleach_actors::storage::Source;
+use pleach_actors::task::Accelerators;
 use pleach_actors::task::unmetered;
 use pleach_actors::worker::{Resources, unmeasured};
 use pleach_cache::PriorResults;
@@ -39,6 +40,7 @@ impl Running {
         let slots = NonZeroU32::new(2).expect("at least one slot");
         let resources = Resources {
             slots,
+            accelerators: Accelerators::default(),
             memory_bytes: u64::MAX,
             active_paths: None,
             meter: unmetered,
@@ -134,6 +136,7 @@ fn most_at_once(active_paths: Option<NonZeroU32>, wanted: usize) -> usize {
         sources: HashMap::from([(input_key(0), input)]),
         resources: Resources {
             slots,
+            accelerators: Accelerators::default(),
             memory_bytes: u64::MAX,
             active_paths,
             meter: unmetered,

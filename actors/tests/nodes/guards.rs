@@ -7,6 +7,7 @@
 use parking_lot::Mutex;
 use pleach_actors::embedded::{EmbeddedEngine, EngineConfig, PlanRun};
 use pleach_actors::storage::Source;
+use pleach_actors::task::Accelerators;
 use pleach_actors::task::unmetered;
 use pleach_actors::worker::{Resources, unmeasured};
 use pleach_cache::PriorResults;
@@ -215,6 +216,7 @@ fn execute(
     let (_stop, stopped) = oneshot::channel();
     let resources = Resources {
         slots: NonZeroU32::new(2).expect("not 0"),
+        accelerators: Accelerators::default(),
         memory_bytes: u64::MAX,
         active_paths: None,
         meter: unmetered,

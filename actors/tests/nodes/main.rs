@@ -6,6 +6,7 @@ mod clock;
 mod cluster;
 #[path = "../support/costly.rs"]
 mod costly;
+mod devices;
 mod embedded;
 mod engine;
 mod exchange;

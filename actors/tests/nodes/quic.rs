@@ -7,6 +7,7 @@ use actix::prelude::*;
 use bytes::Bytes;
 use pleach_actors::manager::{Connect, ManagerActor, PendingWorker};
 use pleach_actors::storage::{Source, StorageActor};
+use pleach_actors::task::Accelerators;
 use pleach_actors::task::unmetered;
 use pleach_actors::transport::backoff::Backoff;
 use pleach_actors::transport::certs::CertsError;
@@ -342,6 +343,7 @@ fn execute(sets: &Sets, is_torn: bool) -> StudyOutcome {
             let setup = WorkerSetup {
                 resources: Resources {
                     slots: NonZeroU32::new(2).expect("two"),
+                    accelerators: Accelerators::default(),
                     memory_bytes: u64::MAX,
                     active_paths: None,
                     meter: unmetered,

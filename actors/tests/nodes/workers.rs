@@ -6,6 +6,7 @@ use actix::prelude::*;
 use parking_lot::Mutex;
 use pleach_actors::manager::{Connect, ManagerActor, PendingWorker};
 use pleach_actors::storage::{Source, StorageActor};
+use pleach_actors::task::Accelerators;
 use pleach_actors::task::unmetered;
 use pleach_actors::transport::in_memory::{MemoryEnd, MemoryLink, pair};
 use pleach_actors::transport::{Incoming, Link};
@@ -100,6 +101,7 @@ fn execute_until(
             let setup = WorkerSetup {
                 resources: Resources {
                     slots,
+                    accelerators: Accelerators::default(),
                     memory_bytes,
                     active_paths: None,
                     meter: unmetered,

@@ -9,6 +9,7 @@ use pleach_actors::directory::DirectoryMetrics;
 use pleach_actors::exchange::Exchange;
 use pleach_actors::input_files::InputFileStore;
 use pleach_actors::storage::{Source, StorageActor};
+use pleach_actors::task::Accelerators;
 use pleach_actors::task::unmetered;
 use pleach_actors::worker::{
     GetWorkerMetrics, InputReader, RemoteSetup, Resources, WorkerActor, WorkerSetup, unmeasured,
@@ -66,6 +67,7 @@ impl Worker {
         let actor = WorkerActor::unconnected(WorkerSetup {
             resources: Resources {
                 slots: NonZeroU32::MIN,
+                accelerators: Accelerators::default(),
                 memory_bytes: u64::MAX,
                 active_paths: None,
                 meter: unmetered,

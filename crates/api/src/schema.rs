@@ -143,8 +143,14 @@ pub struct WorkerStatus {
     pub name: String,
     /// Present state.
     pub state: WorkerState,
-    /// Maximum number of tasks that it executes at once.
+    /// Maximum number of tasks that it executes at once on cores.
     pub cores: u32,
+    /// Maximum number of tasks that it executes at once on accelerators, closed ones included.
+    #[serde(default)]
+    pub accelerators: u32,
+    /// Accelerators that execute no further task, after errors of the device. The remarks name them.
+    #[serde(default)]
+    pub closed_accelerators: u32,
     /// Tasks that it executes now.
     pub running: u32,
     /// Bytes of data regions that it holds.

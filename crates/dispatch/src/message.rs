@@ -167,6 +167,11 @@ pub enum ToManager {
     },
     /// Answer to a query over a region.
     ObjectsFound(ObjectsFound),
+    /// Slots of accelerators have closed after errors of their devices. Replaces an earlier message.
+    ClosedSlots {
+        /// Name and error of each device.
+        remarks: Vec<String>,
+    },
 }
 
 /// Report on an instance that has ended under a lease.

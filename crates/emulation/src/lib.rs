@@ -11,6 +11,7 @@
 mod context;
 mod error;
 mod job_stage;
+mod kernels;
 mod operations;
 mod parameters;
 mod present_files;
@@ -18,5 +19,14 @@ mod workflow;
 
 pub use context::JobDelays;
 pub use error::{EmulationError, MAX_BYTES, MAX_TASKS};
-pub use operations::{JOB_OPERATION, operations};
+pub use kernels::KERNELS;
+pub use operations::JOB_OPERATION;
 pub use workflow::{EmulatedWorkflow, JOBS_METRIC, emulated_workflow};
+
+use pleach_workflow::Operation;
+use std::sync::Arc;
+
+/// Returns all operations of emulated tasks, and the stand-ins of image operations.
+pub fn operations() -> impl Iterator<Item = Arc<dyn Operation>> {
+    operations::task_operations().chain(kernels::kernels())
+}

@@ -22,7 +22,7 @@ pub(crate) const MAX_SECONDS: f64 = 86_400.0;
 /// Maximum size of a file in bytes, 1 GiB: it is a region in memory.
 pub(crate) const MAX_FILE_BYTES: i64 = 1 << 30;
 
-const IDS: Accepts = Accepts::Integers { low: 0, high: MAX_ID };
+pub(crate) const IDS: Accepts = Accepts::Integers { low: 0, high: MAX_ID };
 const EXECUTION: Argument = Argument { name: "execution", accepts: IDS };
 const SECONDS: Argument =
     Argument { name: "seconds", accepts: Accepts::Reals { low: 0.0, high: MAX_SECONDS } };
@@ -35,7 +35,7 @@ pub(crate) const TOKEN: ElementType = ElementType::Scalar;
 /// Element type of files.
 pub(crate) const CONTENT: ElementType = ElementType::ArrayU8;
 
-const TOKEN_PORT: Port = Port { name: "token", element: TOKEN };
+pub(crate) const TOKEN_PORT: Port = Port { name: "token", element: TOKEN };
 const CONTENT_PORT: Port = Port { name: "content", element: CONTENT };
 
 /// Begins a job: waits for the queue delay.
@@ -140,13 +140,13 @@ pub(crate) const END: DeclaredOperation = DeclaredOperation {
 };
 
 /// Returns all operations of emulated tasks.
-pub fn operations() -> impl Iterator<Item = Arc<dyn Operation>> {
+pub(crate) fn task_operations() -> impl Iterator<Item = Arc<dyn Operation>> {
     [QUEUE, CLUSTERING, RUN, AFTER, FETCH, READ, WRITE, END]
         .into_iter()
         .map(|operation| Arc::new(operation) as Arc<dyn Operation>)
 }
 
-fn token() -> Vec<DataRegion> {
+pub(crate) fn token() -> Vec<DataRegion> {
     vec![DataRegion::Scalar(0.0)]
 }
 
@@ -173,7 +173,7 @@ fn length(bytes: Value) -> usize {
     integer(bytes).clamp(1, MAX_FILE_BYTES) as usize
 }
 
-fn wait(seconds: f64) {
+pub(crate) fn wait(seconds: f64) {
     wait_since(Instant::now(), seconds);
 }
 
@@ -219,6 +219,6 @@ mod tests {
         assert!(RUN.run(&[&token], &[id, id, seconds(-1.0)]).is_err());
         let end = END.run(&[&token], &[id, Value::Integer(7)]).unwrap();
         assert_eq!(end, [DataRegion::Table(Table::new([("jobs", 7.0)]))]);
-        assert_eq!(operations().count(), 8);
+        assert_eq!(task_operations().count(), 8);
     }
 }

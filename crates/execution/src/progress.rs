@@ -330,7 +330,7 @@ mod tests {
         stage: 0,
         done: TaskOutcome::Ran { seconds: 4.0, predicted_seconds: 2.0, digests: 0, digest_seconds: 0.0 },
         cache_seconds: 0.0,
-        provenance: TaskProvenance { instance: 0, started_micros: 0, source: None },
+        provenance: TaskProvenance::default(),
     };
 
     const REUSED: TaskReport =

@@ -235,6 +235,7 @@ fn run() -> RunRecord {
         name: name.to_owned(),
         runs,
         seconds,
+        accelerator: None,
         predicted_seconds: Some(seconds),
         prediction_error: Some(0.1),
     };

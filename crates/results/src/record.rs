@@ -392,6 +392,9 @@ pub struct OperationRecord {
     pub runs: u64,
     /// Wall seconds, summed over runs.
     pub seconds: f64,
+    /// Runs on accelerators, which the numbers above include. `None` without any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub accelerator: Option<AcceleratorRecord>,
     /// Seconds that the cost model predicted just before each run, summed over runs. `None` for operations
     /// without a prediction.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -399,6 +402,28 @@ pub struct OperationRecord {
     /// Absolute prediction error, summed over runs, as a share of `seconds`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prediction_error: Option<f64>,
+}
+
+/// Runs of an operation on accelerators.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct AcceleratorRecord {
+    /// Number of runs.
+    pub runs: u64,
+    /// Wall seconds, transfers included, summed over runs.
+    pub seconds: f64,
+}
+
+impl AcceleratorRecord {
+    /// Creates the record. `None` without runs.
+    pub fn new(runs: u64, seconds: f64) -> Option<Self> {
+        (runs > 0).then_some(Self { runs, seconds })
+    }
+
+    /// Adds the runs of two records.
+    pub fn sum(a: Option<Self>, b: Option<Self>) -> Option<Self> {
+        let all = || a.iter().chain(&b);
+        Self::new(all().map(|one| one.runs).sum(), all().map(|one| one.seconds).sum())
+    }
 }
 
 impl HostRecord {

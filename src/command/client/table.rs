@@ -23,6 +23,11 @@ pub(in crate::command) fn workers(workers: &[WorkerStatus]) -> String {
             if !missing.is_empty() {
                 remarks.push(format!("missing operations: {missing}"));
             }
+            match (worker.accelerators, worker.closed_accelerators) {
+                (0, _) => {}
+                (all, 0) => remarks.push(format!("accelerators: {all}")),
+                (all, closed) => remarks.push(format!("accelerators: {all}, {closed} closed")),
+            }
             if let Some(until) = worker.time_limit {
                 remarks.push(format!(
                     "until {:02}:{:02} UTC",

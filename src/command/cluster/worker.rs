@@ -22,6 +22,7 @@ use pleach_actors::input_files::InputFileStore;
 use pleach_actors::panic_guard::THREAD_NAME;
 use pleach_actors::spill::SpillStore;
 use pleach_actors::storage::StorageActor;
+use pleach_actors::task::Accelerators;
 use pleach_actors::transport::clock::{Clock, SystemClock};
 use pleach_actors::transport::hello::{Hello, TierSize, Version};
 use pleach_actors::transport::identity::Role;
@@ -157,6 +158,7 @@ fn serve_probes(
 /// Slots, memory and spill tiers of the worker.
 struct Capacity {
     slots: NonZeroU32,
+    accelerators: Accelerators,
     memory_bytes: u64,
     active_paths: Option<NonZeroU32>,
     spill: Option<Arc<SpillStore>>,
@@ -176,7 +178,8 @@ impl Capacity {
         let (spill, sizes) = tiers.map(|tiers| (tiers.spill, tiers.sizes)).unzip();
         let cache = args.cache.options().map(cache_walk::open).transpose()?;
         let (active_paths, spill_tiers) = (args.active_paths, sizes.unwrap_or_default());
-        Ok(Self { slots, memory_bytes, active_paths, spill, cache, spill_tiers })
+        let accelerators = Accelerators::default();
+        Ok(Self { slots, accelerators, memory_bytes, active_paths, spill, cache, spill_tiers })
     }
 
     /// Returns the hello message of the worker, without its operations.
@@ -187,6 +190,7 @@ impl Capacity {
             cores: self.slots.get(),
             memory_bytes: self.memory_bytes,
             tiers: tiers.map(|(name, bytes)| TierSize { name, bytes }).collect(),
+            accelerator_slots: self.accelerators.len(),
             lease_end_seconds: until,
             host_name: memory_limit::host_name(),
             ..Hello::default()
@@ -250,7 +254,7 @@ impl WorkerNode {
     /// Starts the storage actor and the worker actor. Adds the worker to `readiness`.
     fn start(self, readiness: &WorkerReadiness) -> CommandResult<Addr<WorkerActor>> {
         let Self { capacity, registry, ledger, ram, exchange, remote } = self;
-        let Capacity { slots, memory_bytes, active_paths, spill, cache, .. } = capacity;
+        let Capacity { slots, accelerators, memory_bytes, active_paths, spill, cache, .. } = capacity;
         operations::limit_processes(memory_bytes);
         let pool = rayon::ThreadPoolBuilder::new()
             .num_threads(slots.get() as usize)
@@ -261,7 +265,7 @@ impl WorkerNode {
         let storage = StorageActor::new(HashMap::new(), Arc::clone(&pool), Arc::clone(&ram));
         let storage = storage.with_spill(spill.clone()).with_exchange(exchange.clone()).start();
         let setup = WorkerSetup {
-            resources: Resources { slots, memory_bytes, active_paths, meter, process_bytes },
+            resources: Resources { slots, accelerators, memory_bytes, active_paths, meter, process_bytes },
             registry,
             storage,
             pool,

@@ -144,6 +144,8 @@ mod tests {
             name: "w".to_owned(),
             state,
             cores,
+            accelerators: 0,
+            closed_accelerators: 0,
             running,
             bytes: 0,
             memory_bytes: 1,

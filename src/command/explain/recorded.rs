@@ -38,6 +38,9 @@ fn origin(task: &RecordedTask) -> String {
     };
     let worker = task.worker.as_deref().unwrap_or("an unknown worker");
     let executed = match task.seconds {
+        Some(seconds) if task.device.is_some() => {
+            format!("executed on {worker} in {} (accelerator)", duration(seconds))
+        }
         Some(seconds) => format!("executed on {worker} in {}", duration(seconds)),
         None => format!("found by {worker}"),
     };

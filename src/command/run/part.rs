@@ -9,6 +9,7 @@ use crate::progress_display::fitting_stderr;
 use crate::spill::{self, OpenTiers};
 use crate::terminal::{print_line, print_notice};
 use pleach_actors::spill::SpillStore;
+use pleach_actors::task::Accelerators;
 use pleach_actors::worker::Resources;
 use pleach_cache::{PriorResults, StudyLabel};
 use pleach_dispatch::cost_model::CostModel;
@@ -112,6 +113,7 @@ impl<'a> Runner<'a> {
         operations::limit_processes(self.memory_bytes);
         let resources = Resources {
             slots: self.workers,
+            accelerators: Accelerators::default(),
             memory_bytes: self.memory_bytes,
             active_paths: self.args.active_paths,
             meter,

@@ -10,7 +10,7 @@ use crate::stage::ResolvedStage;
 use pleach_cache::StudyLabel;
 use pleach_dispatch::PlanId;
 use pleach_regions::RegionKey;
-use pleach_workflow::{Durability, Stage};
+use pleach_workflow::{Durability, Operation, Stage};
 use std::collections::HashMap;
 use std::sync::Arc;
 use tracing::{Span, info_span, span};
@@ -80,6 +80,11 @@ impl RunningStudies {
     /// Returns a stage of a study, if the manager has sent it.
     pub(crate) fn stage(&self, study: PlanId, stage: u32) -> Option<&ResolvedStage> {
         self.studies.get(&study)?.stages.get(stage as usize)
+    }
+
+    /// Iterates over the operations of all studies, with repetitions.
+    pub(crate) fn operations(&self) -> impl Iterator<Item = &Arc<dyn Operation>> {
+        self.studies.values().flat_map(|running| &running.stages).flat_map(|stage| &stage.operations)
     }
 
     /// Returns the durability of a study's outputs.

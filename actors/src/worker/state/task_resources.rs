@@ -7,7 +7,7 @@
 
 use crate::directory::DirectoryHandle;
 use crate::exchange::Exchange;
-use crate::task::TaskActor;
+use crate::task::{DeviceExclusions, TaskActor};
 use crate::task_cache::InputIdentities;
 use crate::task_results::TaskResults;
 use actix::prelude::*;
@@ -22,6 +22,12 @@ use std::sync::Arc;
 #[derive(Default)]
 pub(crate) struct TaskResources {
     slots: Vec<Addr<TaskActor>>,
+    /// The first slots are cores, the others accelerators.
+    cores: usize,
+    /// Remarks on closed slots of accelerators.
+    closed_slots: Vec<String>,
+    /// Operations that the accelerators cannot run.
+    exclusions: Arc<DeviceExclusions>,
     /// Lease of the task in each slot.
     occupants: Vec<Option<LeaseId>>,
     results: Arc<Mutex<TaskResults>>,
@@ -32,16 +38,43 @@ pub(crate) struct TaskResources {
 }
 
 impl TaskResources {
-    /// Starts the actors of `count` slots.
-    pub(crate) fn start_slots(&mut self, count: u32, task: impl Fn() -> TaskActor) {
+    /// Starts the actors of the slots. The first `cores` of them are cores.
+    pub(crate) fn start_slots(&mut self, slots: Vec<TaskActor>, cores: usize) {
         assert!(self.slots.is_empty(), "slots start once");
-        self.slots = (0..count).map(|_| task().start()).collect();
+        self.slots = slots.into_iter().map(Actor::start).collect();
+        self.cores = cores;
         self.occupants = vec![None; self.slots.len()];
     }
 
     /// Returns the actors of the slots, by slot number.
     pub(crate) fn slots(&self) -> &[Addr<TaskActor>] {
         &self.slots
+    }
+
+    /// Counts the slots of cores. Their numbers come before those of accelerators.
+    pub(crate) fn cores(&self) -> usize {
+        self.cores
+    }
+
+    /// Counts occupied slots of cores, and of accelerators.
+    pub(crate) fn occupied_by_kind(&self) -> (usize, usize) {
+        let (cores, accelerators) = self.occupants.split_at(self.cores);
+        (cores.iter().flatten().count(), accelerators.iter().flatten().count())
+    }
+
+    /// Records that the slot of an accelerator is closed.
+    pub(crate) fn close_slot(&mut self, remark: String) {
+        self.closed_slots.push(remark);
+    }
+
+    /// Returns the remarks on closed slots.
+    pub(crate) fn closed_slots(&self) -> &[String] {
+        &self.closed_slots
+    }
+
+    /// Returns the operations that accelerators cannot run, for stage actors.
+    pub(crate) fn exclusions(&self) -> &Arc<DeviceExclusions> {
+        &self.exclusions
     }
 
     /// Occupies a slot with a task of a lease.

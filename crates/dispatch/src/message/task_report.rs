@@ -1,6 +1,7 @@
 //! Report of a finished task: its outcome, and the provenance of its outputs.
 
 use crate::InstanceId;
+use crate::device::SlotKind;
 use crate::directory::MemberId;
 use serde::{Deserialize, Serialize};
 
@@ -29,6 +30,9 @@ pub struct TaskProvenance {
     pub started_micros: u64,
     /// Execution that a reused result stems from, as far as the worker knows it.
     pub source: Option<TaskSource>,
+    /// Kind of slot of an execution. Results do not depend on it.
+    #[serde(default)] // simulation logs of earlier versions
+    pub device: SlotKind,
 }
 
 /// Execution that a reused result stems from.

@@ -4,6 +4,7 @@
 
 mod results;
 
+use crate::device::SlotKind;
 use crate::directory::MemberId;
 use crate::message::{ReuseSource, TaskFailure, TaskOutcome, TaskReport};
 use crate::{InstanceId, LeaseId};
@@ -87,6 +88,10 @@ pub struct TaskTotal {
     pub runs: u64,
     /// Wall seconds, summed over runs.
     pub seconds: f64,
+    /// Runs on accelerators, which `runs` includes.
+    pub accelerator_runs: u64,
+    /// Wall seconds of these runs, transfers included, which `seconds` includes.
+    pub accelerator_seconds: f64,
     /// Wall seconds predicted just before each run, summed over runs.
     pub predicted_seconds: f64,
     /// Absolute prediction error in seconds, summed over runs.
@@ -116,6 +121,8 @@ impl TaskTotal {
     pub fn add(&mut self, other: &Self) {
         self.runs += other.runs;
         self.seconds += other.seconds;
+        self.accelerator_runs += other.accelerator_runs;
+        self.accelerator_seconds += other.accelerator_seconds;
         self.predicted_seconds += other.predicted_seconds;
         self.error_seconds += other.error_seconds;
         self.digests += other.digests;
@@ -147,6 +154,10 @@ impl StudyOutcome {
                 TaskOutcome::Ran { seconds, predicted_seconds, digests, digest_seconds } => {
                     total.runs += 1;
                     total.seconds += seconds;
+                    if task.provenance.device == SlotKind::Accelerator {
+                        total.accelerator_runs += 1;
+                        total.accelerator_seconds += seconds;
+                    }
                     total.predicted_seconds += predicted_seconds;
                     total.error_seconds += (predicted_seconds - seconds).abs();
                     total.digests += u64::from(digests);

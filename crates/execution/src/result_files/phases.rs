@@ -4,7 +4,7 @@
 use super::ResultsError;
 use pleach_report::phases::Phase;
 use pleach_results::folder::Folder;
-use pleach_results::record::{OperationRecord, PhaseRun, RunRecord};
+use pleach_results::record::{AcceleratorRecord, OperationRecord, PhaseRun, RunRecord};
 use pleach_study::Defect;
 use serde::Serialize;
 
@@ -113,5 +113,6 @@ fn add(all: &mut Vec<OperationRecord>, more: &OperationRecord) {
         (None, None) => None,
         (one, other) => Some(one.unwrap_or(0.0) + other.unwrap_or(0.0)),
     };
+    known.accelerator = AcceleratorRecord::sum(known.accelerator, more.accelerator);
     (known.runs, known.seconds) = (known.runs + more.runs, seconds);
 }

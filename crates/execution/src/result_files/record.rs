@@ -5,7 +5,7 @@ use pleach_dispatch::study::TaskTotal;
 use pleach_planner::PlanRecord;
 use pleach_results::analysis::CollectedResponses;
 use pleach_results::analysis::extremes::Extremes;
-use pleach_results::record::{self, AnnotatedTile, HostRecord, RunRecord};
+use pleach_results::record::{self, AcceleratorRecord, AnnotatedTile, HostRecord, RunRecord};
 use pleach_workflow::{Stage, plain_name};
 use std::collections::BTreeMap;
 
@@ -86,6 +86,7 @@ fn operations(
         name: name.to_owned(),
         runs: total.runs,
         seconds: total.seconds,
+        accelerator: AcceleratorRecord::new(total.accelerator_runs, total.accelerator_seconds),
         predicted_seconds: Some(total.predicted_seconds),
         prediction_error: (total.seconds > 0.0).then(|| total.error_seconds / total.seconds),
     };
@@ -111,6 +112,8 @@ fn totals_by_operation<'a>(done: &CompletedStudy<'a>) -> BTreeMap<&'a str, TaskT
         let sum = operations.entry(name).or_default();
         sum.runs += total.runs;
         sum.seconds += total.seconds;
+        sum.accelerator_runs += total.accelerator_runs;
+        sum.accelerator_seconds += total.accelerator_seconds;
         sum.predicted_seconds += total.predicted_seconds;
         sum.error_seconds += total.error_seconds;
     }
@@ -123,6 +126,7 @@ fn unpredicted(name: &str, runs: u64, seconds: f64) -> record::OperationRecord {
         name: name.to_owned(),
         runs,
         seconds,
+        accelerator: None,
         predicted_seconds: None,
         prediction_error: None,
     }

@@ -72,6 +72,9 @@ pub struct RecordedTask {
     /// Worker that had the result (`peer`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub holder: Option<String>,
+    /// `accelerator` if the task was executed there. `None` for a core.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub device: Option<String>,
     /// Start of the execution in seconds since 1970, by the clock of the worker.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub started: Option<f64>,

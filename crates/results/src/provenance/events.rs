@@ -2,6 +2,7 @@
 //! take one byte, and a block can be read without the others.
 
 use super::bytes::{Cursor, put, put_difference, put_text};
+use pleach_dispatch::device::SlotKind;
 use pleach_dispatch::directory::MemberId;
 use pleach_dispatch::message::{ReuseSource, TaskOutcome, TaskReport, TaskSource};
 use pleach_dispatch::study::{InstanceEnd, InstanceReport, WorkerReports};
@@ -27,7 +28,10 @@ const OUTCOME_SHIFT: u8 = TASK_BITS + 1;
 /// Code of a skipped task.
 const SKIPPED: u8 = 6;
 
-/// Levels of reuse, by their code less 1. Code 0 is an execution.
+/// Code of an execution on an accelerator.
+const ACCELERATED: u8 = 7;
+
+/// Levels of reuse, by their code less 1. Code 0 is an execution on a core.
 const LEVELS: [ReuseSource; 5] =
     [ReuseSource::Dataflow, ReuseSource::Value, ReuseSource::Cache, ReuseSource::Before, ReuseSource::Peer];
 
@@ -95,7 +99,10 @@ impl EventWriter {
         let provenance = task.provenance;
         let is_own = provenance.instance == instance.0;
         let outcome = match task.done {
-            TaskOutcome::Ran { .. } => 0,
+            TaskOutcome::Ran { .. } => match provenance.device {
+                SlotKind::Core => 0,
+                SlotKind::Accelerator => ACCELERATED,
+            },
             TaskOutcome::Reused(level) => {
                 1 + LEVELS.iter().position(|other| *other == level).unwrap_or_default() as u8
             }
@@ -173,6 +180,7 @@ pub(super) enum Outcome {
     Executed {
         started_micros: u64,
         micros: u64,
+        device: SlotKind,
     },
     Reused {
         level: ReuseSource,
@@ -282,9 +290,10 @@ impl EventReader<'_> {
             _ => instance,
         };
         let outcome = match first >> OUTCOME_SHIFT {
-            0 => {
+            code @ (0 | ACCELERATED) => {
                 self.started = self.cursor.difference(self.started)?;
-                Outcome::Executed { started_micros: self.started, micros: self.cursor.number()? }
+                let device = if code == ACCELERATED { SlotKind::Accelerator } else { SlotKind::Core };
+                Outcome::Executed { started_micros: self.started, micros: self.cursor.number()?, device }
             }
             SKIPPED => Outcome::Skipped,
             code => {
@@ -314,11 +323,11 @@ mod tests {
     use proptest::prelude::*;
 
     fn task() -> impl Strategy<Value = (TaskReport, u8)> {
-        (0u32..20, 0u32..9, 0u8..7, any::<u32>(), 0u64..1 << 50, 0u32..1 << 30).prop_map(
+        (0u32..20, 0u32..9, 0u8..8, any::<u32>(), 0u64..1 << 50, 0u32..1 << 30).prop_map(
             |(task, instance, outcome, from, started, micros)| {
                 let seconds = f64::from(micros) * 1e-6;
                 let (done, source) = match outcome {
-                    0 => (
+                    0 | ACCELERATED => (
                         TaskOutcome::Ran { seconds, predicted_seconds: 0.0, digests: 0, digest_seconds: 0.0 },
                         None,
                     ),
@@ -332,8 +341,9 @@ mod tests {
                         (TaskOutcome::Reused(LEVELS[usize::from(level) - 1]), source)
                     }
                 };
-                let started_micros = if outcome == 0 { started } else { 0 };
-                let provenance = TaskProvenance { instance, started_micros, source };
+                let started_micros = if matches!(outcome, 0 | ACCELERATED) { started } else { 0 };
+                let device = if outcome == ACCELERATED { SlotKind::Accelerator } else { SlotKind::Core };
+                let provenance = TaskProvenance { instance, started_micros, source, device };
                 (TaskReport { task, stage: 0, done, cache_seconds: 0.0, provenance }, outcome)
             },
         )
@@ -375,6 +385,7 @@ mod tests {
                         (TaskOutcome::Ran { seconds, .. }, _) => Outcome::Executed {
                             started_micros: task.provenance.started_micros,
                             micros: (seconds * 1e6).round() as u64,
+                            device: task.provenance.device,
                         },
                         (TaskOutcome::Reused(level @ ReuseSource::Peer), Some(TaskSource::Holder(MemberId(0)))) => {
                             let holder = names.0.iter().position(|name| name == "held");

@@ -7,6 +7,7 @@ use super::plan_table::KnownSource;
 use super::records::{Execution, Records, UnreadableRecords};
 use super::run_trace::{AttemptEnd, InstanceTrace, TracedTask, trace};
 use super::summary::{self, level_name};
+use pleach_dispatch::device::SlotKind;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 
@@ -270,7 +271,7 @@ fn add_task(
 
 fn execution_of(event: Option<TaskEvent>, worker: String, cause: &str) -> RepeatedExecution {
     let (started, seconds) = match event.map(|event| event.outcome) {
-        Some(Outcome::Executed { started_micros, micros }) => {
+        Some(Outcome::Executed { started_micros, micros, .. }) => {
             (Some(started_micros as f64 / 1e6), Some(micros as f64 / 1e6))
         }
         _ => (None, None),
@@ -290,7 +291,7 @@ fn fill(
         |instance: u32| execution.first_evaluations.get(instance as usize).map(|first| *first as usize);
     task.worker = workers.get(worker).cloned();
     match event.outcome {
-        Outcome::Executed { started_micros, micros } => {
+        Outcome::Executed { started_micros, micros, device } => {
             let is_own = event.instance == instance;
             let source = match (is_own, first(instance) == Some(evaluation)) {
                 (true, true) => "run",
@@ -299,6 +300,7 @@ fn fill(
             };
             task.source = source.to_owned();
             task.evaluation = first(event.instance).filter(|_| source != "run");
+            task.device = (device == SlotKind::Accelerator).then(|| "accelerator".to_owned());
             task.started = Some(started_micros as f64 / 1e6);
             task.seconds = Some(micros as f64 / 1e6);
         }

@@ -35,12 +35,17 @@ fn plan(evaluations: usize, known: &[u32]) -> PlanTable {
 
 fn ran(task: u32, instance: u32, seconds: f64) -> TaskReport {
     let done = TaskOutcome::Ran { seconds, predicted_seconds: 0.0, digests: 0, digest_seconds: 0.0 };
-    let provenance = TaskProvenance { instance, started_micros: 1_500_000 + u64::from(task), source: None };
+    let provenance = TaskProvenance {
+        instance,
+        started_micros: 1_500_000 + u64::from(task),
+        source: None,
+        ..TaskProvenance::default()
+    };
     TaskReport { task, stage: 0, done, cache_seconds: 0.0, provenance }
 }
 
 fn reused(task: u32, instance: u32, level: ReuseSource, source: Option<TaskSource>) -> TaskReport {
-    let provenance = TaskProvenance { instance, started_micros: 0, source };
+    let provenance = TaskProvenance { instance, source, ..TaskProvenance::default() };
     TaskReport { done: TaskOutcome::Reused(level), provenance, ..ran(task, instance, 0.0) }
 }
 

@@ -47,6 +47,7 @@ impl WorkerSampler {
         of::MEMORY_LIMIT.with([]).set(number(figures.limit_bytes));
         of::MEMORY_NEEDED.with([]).set(number(figures.needed_bytes));
         of::MEMORY_PEAK.with([]).set(number(figures.peak_bytes));
+        sample_accelerators(figures);
         self.sample_tiers(figures);
         self.sample_links(figures.link);
         sample_directory(&figures.directory);
@@ -110,6 +111,28 @@ impl WorkerSampler {
             sample_link("manager", &manager);
         }
         sample_link("workers", &self.exchange.link_figures());
+    }
+}
+
+fn sample_accelerators(WorkerMetrics { slots, accelerators, .. }: &WorkerMetrics) {
+    let (cores, device) = accelerators.running;
+    let open = accelerators.slots - accelerators.closed;
+    for (kind, state, slots) in [
+        ("core", "idle", slots.0.saturating_sub(cores)),
+        ("core", "running", cores),
+        ("core", "closed", 0),
+        ("accelerator", "idle", open.saturating_sub(device)),
+        ("accelerator", "running", device),
+        ("accelerator", "closed", accelerators.closed),
+    ] {
+        of::DEVICE_SLOTS.with([kind, state]).set(number(slots as u64));
+    }
+    for (name, used_bytes, limit_bytes) in &accelerators.devices {
+        of::DEVICE_MEMORY.with([name]).set(number(*used_bytes));
+        of::DEVICE_MEMORY_LIMIT.with([name]).set(number(*limit_bytes));
+    }
+    for (operation, gain) in &accelerators.gains {
+        of::DEVICE_GAIN.with([operation]).set(*gain);
     }
 }
 

@@ -8,6 +8,8 @@ fn worker(name: &str, state: WorkerState) -> WorkerView {
         host: None,
         state,
         slots: 1,
+        accelerators: 0,
+        closed_slots: Vec::new(),
         leases: 0,
         bytes: 0,
         transfers: None,

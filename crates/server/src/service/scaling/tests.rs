@@ -26,6 +26,8 @@ fn worker(name: &str, state: WorkerState, leases: usize, bytes: u64) -> WorkerVi
         host: None,
         state,
         slots: 2,
+        accelerators: 0,
+        closed_slots: Vec::new(),
         leases,
         bytes,
         transfers: None,

@@ -324,6 +324,8 @@ fn worker(view: &manager::WorkerView) -> WorkerStatus {
             manager::WorkerState::Draining => WorkerState::Draining,
         },
         cores: view.slots,
+        accelerators: view.accelerators,
+        closed_accelerators: u32::try_from(view.closed_slots.len()).unwrap_or(u32::MAX),
         running: u32::try_from(view.leases).unwrap_or(u32::MAX),
         bytes: view.bytes,
         memory_bytes: view.memory_bytes,

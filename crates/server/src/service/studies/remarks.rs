@@ -68,7 +68,8 @@ pub(super) fn of_worker(worker: &WorkerView) -> Vec<String> {
         let attempts = duplicate.attempts;
         format!("the same certificate is used at {}, refused {attempts} times", duplicate.location)
     });
-    duplicate.collect()
+    let closed = worker.closed_slots.iter().map(|remark| format!("accelerator {remark}"));
+    duplicate.chain(closed).collect()
 }
 
 #[cfg(test)]
@@ -107,6 +108,8 @@ mod tests {
             host: None,
             state,
             slots: 1,
+            accelerators: 0,
+            closed_slots: Vec::new(),
             leases: 0,
             bytes: 0,
             transfers: None,

@@ -108,6 +108,8 @@ mod tests {
             host: None,
             state: WorkerState::Active,
             slots: 2,
+            accelerators: 0,
+            closed_slots: Vec::new(),
             leases: 0,
             bytes: 0,
             transfers: link.map(|(bytes_per_second, latency_seconds)| TransferCost {

@@ -1,0 +1,61 @@
+//! Slots of a worker: starts those of cores and of accelerators, and closes the slot of a faulty device.
+
+use super::WorkerActor;
+use crate::task::{DeviceClosed, DeviceSlot, TaskActor};
+use actix::prelude::*;
+use pleach_dispatch::SlotId;
+use pleach_dispatch::message::ToManager;
+use std::sync::Arc;
+use tracing::warn;
+
+impl WorkerActor {
+    /// Starts the actors of all slots: first the cores, then the accelerators.
+    pub(super) fn start_slots(&mut self, ctx: &mut Context<Self>) {
+        let resources = &self.setup.resources;
+        let (cores, meter) = (resources.slots.get(), resources.meter);
+        let on_core = || TaskActor::new(Arc::clone(&self.setup.pool), meter);
+        let mut slots: Vec<TaskActor> = (0..cores).map(|_| on_core()).collect();
+        let mut unstarted = Vec::new();
+        let accelerators = &resources.accelerators;
+        for (number, device) in (0..).zip(accelerators.take_devices()) {
+            let (slot, closed) = (SlotId(cores + number), ctx.address().recipient());
+            let name = device.1.name().to_owned();
+            let exclusions = self.tasks.exclusions();
+            slots.push(match DeviceSlot::start(slot, device, accelerators, exclusions, meter, closed) {
+                Ok(device) => on_core().with_device(device),
+                Err(error) => {
+                    unstarted.push(DeviceClosed { slot, remark: format!("{name}: closed: {error}") });
+                    on_core()
+                }
+            });
+        }
+        self.tasks.start_slots(slots, cores as usize);
+        for closed in unstarted {
+            warn!("the accelerator {}; the worker continues with its other slots", closed.remark);
+            ctx.notify(closed);
+        }
+    }
+}
+
+impl Handler<DeviceClosed> for WorkerActor {
+    type Result = ();
+
+    fn handle(&mut self, DeviceClosed { slot, remark }: DeviceClosed, ctx: &mut Self::Context) {
+        self.observe_storage();
+        // SEAM2 self.core.handle_slot_closed(slot);
+        let _ = slot;
+        self.tasks.close_slot(remark);
+        self.send_closed_slots(ctx);
+        self.apply_effects(ctx);
+    }
+}
+
+impl WorkerActor {
+    /// Sends the manager the remarks on closed slots, for display.
+    pub(super) fn send_closed_slots(&mut self, ctx: &mut Context<Self>) {
+        let remarks = self.tasks.closed_slots().to_vec();
+        if !remarks.is_empty() {
+            self.send(&ToManager::ClosedSlots { remarks }, ctx);
+        }
+    }
+}
