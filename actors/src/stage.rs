@@ -6,6 +6,7 @@
 
 mod context;
 mod cost_learning;
+mod devices;
 mod execution;
 mod finish;
 mod guard;
@@ -30,7 +31,7 @@ use pleach_dispatch::message::{
 };
 use pleach_dispatch::plan::ReuseScope;
 use pleach_dispatch::stage::{
-    BucketExecution, DeclaredCosts, InputLocation, KeyPolicy, NodeId, OutputId, TaskRequest,
+    BucketExecution, DeclaredCosts, InputLocation, KeyPolicy, NodeId, Offer, OutputId, TaskRequest,
 };
 use pleach_dispatch::{InstanceId, LeaseId, PlanId, SlotId};
 use pleach_regions::{DataRegion, RegionKey, TaskKey, provenance_id};
@@ -63,6 +64,8 @@ pub enum StageEvent {
         lease: LeaseId,
         /// Present demand.
         demand: BucketDemand,
+        /// Present offers, on a worker with accelerators.
+        offers: Vec<Offer>,
     },
     /// A slot is free again.
     SlotFree {
@@ -72,6 +75,8 @@ pub enum StageEvent {
         lease: LeaseId,
         /// Present demand of the stage.
         demand: BucketDemand,
+        /// Present offers, on a worker with accelerators.
+        offers: Vec<Offer>,
     },
     /// Report on an instance of a study.
     Report(PlanId, Report),
@@ -380,9 +385,16 @@ impl StageActor {
         )
     }
 
-    fn report_slot_free(&self, slot: SlotId) {
-        let (lease, demand) = (self.lease, self.demand());
-        self.around.worker.do_send(StageEvent::SlotFree { slot, lease, demand });
+    fn report_slot_free(&mut self, slot: SlotId) {
+        self.update_device_tasks();
+        let (lease, demand, offers) = (self.lease, self.demand(), self.offers());
+        self.around.worker.do_send(StageEvent::SlotFree { slot, lease, demand, offers });
+    }
+
+    fn report_demand(&mut self) {
+        self.update_device_tasks();
+        let (lease, demand, offers) = (self.lease, self.demand(), self.offers());
+        self.around.worker.do_send(StageEvent::Demand { lease, demand, offers });
     }
 
     /// Handles the end of a task: reused, run, failed, or not run because no holder sent the output `lost`.
@@ -432,8 +444,7 @@ impl Actor for StageActor {
     type Context = Context<Self>;
 
     fn started(&mut self, _: &mut Self::Context) {
-        let (lease, demand) = (self.lease, self.demand());
-        self.around.worker.do_send(StageEvent::Demand { lease, demand });
+        self.report_demand();
     }
 }
 
@@ -442,16 +453,15 @@ impl Handler<SlotGranted> for StageActor {
 
     fn handle(&mut self, SlotGranted { slot, node }: SlotGranted, ctx: &mut Self::Context) {
         let missing = missing_bytes(&self.around.ram, &self.inputs);
-        let (lease, worker) = (self.lease, self.around.worker.clone());
         match self.run.start_task(&self.stage, node, missing) {
             Some(call) => {
                 self.begin(slot, call, ctx);
                 self.look_up_ahead(ctx);
                 // After `begin`, so that this demand counts the grant: the worker distrusts one that does not.
-                worker.do_send(StageEvent::Demand { lease, demand: self.demand() });
+                self.report_demand();
             }
             // The task was canceled meanwhile, so the slot returns to the worker.
-            None => worker.do_send(StageEvent::SlotFree { slot, lease, demand: self.demand() }),
+            None => self.report_slot_free(slot),
         }
     }
 }

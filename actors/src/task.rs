@@ -13,7 +13,7 @@ use crate::storage::RegionUnavailable;
 use crate::task_cache::{CachedTask, TaskLookup};
 use crate::task_results::{OutputLocation, StoredTask};
 use actix::prelude::*;
-use pleach_dispatch::device::SlotKind;
+use pleach_dispatch::SlotKind;
 use pleach_dispatch::message::TaskFailure;
 use pleach_regions::{DataRegion, Digest, RegionIdentity};
 use pleach_workflow::{Meter, Operation, Port, Value};
@@ -199,37 +199,32 @@ impl Handler<RunTask> for TaskActor {
             return Box::pin(std::future::ready(run_on_core(task, meter)));
         }
         let Some(device) = self.device.clone().filter(|_| task.device.is_some()) else {
-            return Box::pin(run_in_pool(&pool, task, meter));
+            return Box::pin(run_in_pool(pool, task, meter));
         };
         Box::pin(async move {
             let again = task.clone();
             match device.run(task).await {
                 Some(result) => result,
-                None if again.operation.needs_accelerator() => TaskResult::failed(TaskFailure {
-                    at: again.name,
-                    cause: "the accelerator of the worker is closed, and the operation needs one".to_owned(),
-                }),
-                None => run_in_pool(&pool, again, meter).await,
+                None => run_in_pool(pool, again, meter).await,
             }
         })
     }
 }
 
 /// Runs a task on a thread of the pool.
-fn run_in_pool(
-    pool: &rayon::ThreadPool,
-    task: RunTask,
-    meter: Meter,
-) -> impl Future<Output = TaskResult> + use<> {
+async fn run_in_pool(pool: Arc<rayon::ThreadPool>, task: RunTask, meter: Meter) -> TaskResult {
+    // Granted to a core once all accelerators of the worker are closed.
+    if task.operation.needs_accelerator() {
+        let cause = "the operation needs an accelerator; those of the worker are closed".to_owned();
+        return TaskResult::failed(TaskFailure { at: task.name, cause });
+    }
     let (answer, answered) = oneshot::channel();
     pool.spawn(move || {
         // The stage actor may have ended.
         let _ = answer.send(run_on_core(task, meter));
     });
-    async move {
-        let gone = || TaskFailure { at: "task".to_owned(), cause: "the task thread has ended".to_owned() };
-        answered.await.unwrap_or_else(|_| TaskResult::failed(gone()))
-    }
+    let gone = || TaskFailure { at: "task".to_owned(), cause: "the task thread has ended".to_owned() };
+    answered.await.unwrap_or_else(|_| TaskResult::failed(gone()))
 }
 
 /// Returns the outputs of a task: encoded, spilled, cached or from a run on this thread.

@@ -102,7 +102,7 @@ impl WorkerActor {
         let window = setup.remote.as_ref().map_or(0, |remote| remote.window);
         let may_reattach = setup.remote.is_some();
         Self {
-            core: Worker::new(setup.resources.slots.get(), budget)
+            core: Worker::new(setup.resources.worker_slots(), budget)
                 .with_window(window)
                 .with_tail(TAIL_TASKS as u32),
             setup,

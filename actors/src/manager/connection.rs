@@ -53,8 +53,6 @@ pub struct PendingWorker {
     pub facts: WorkerInfo,
     /// Streams for files to the worker.
     pub regions: Option<RegionStreams>,
-    /// Accelerator slots of the worker.
-    pub accelerators: u32,
     /// Time limit of the worker, in seconds since 1970, if any.
     pub lease_end_seconds: Option<u64>,
 }
@@ -65,15 +63,7 @@ impl PendingWorker {
     pub fn local() -> Self {
         let name = "local".to_owned();
         let location = "this process".to_owned();
-        Self {
-            name,
-            host: None,
-            location,
-            facts: WorkerInfo::ANY,
-            regions: None,
-            accelerators: 0,
-            lease_end_seconds: None,
-        }
+        Self { name, host: None, location, facts: WorkerInfo::ANY, regions: None, lease_end_seconds: None }
     }
 }
 

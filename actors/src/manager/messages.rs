@@ -90,7 +90,9 @@ impl ManagerActor {
             }
             (ToManager::CodeRefused { package, cause }, Some(_)) => self.receive_refusal(id, package, cause),
             (ToManager::ObjectsFound(found), Some(worker)) => self.receive_found(worker, found, frame.len()),
-            (ToManager::ClosedSlots { remarks }, Some(_)) => self.set_closed_slots(id, remarks),
+            (ToManager::ClosedSlots { remarks }, Some(worker)) => {
+                self.set_closed_slots((id, worker), remarks);
+            }
             (ToManager::Drain, Some(worker)) => self.core.handle_drain(worker),
             (ToManager::Leave, Some(_)) => self.close(id, false, ctx),
             // A second join, or a message before the join, violates the protocol.
@@ -108,10 +110,11 @@ impl ManagerActor {
     }
 
     /// Records the remarks on the closed slots of a worker, for display.
-    fn set_closed_slots(&mut self, id: ConnectionId, mut remarks: Vec<String>) {
+    fn set_closed_slots(&mut self, (id, worker): (ConnectionId, WorkerId), mut remarks: Vec<String>) {
+        let accelerators = self.core.worker_info(worker).map_or(0, |info| info.accelerators);
         if let Some(connection) = self.connections.get_mut(id) {
             // The texts come from the worker, so their size has a limit.
-            remarks.truncate(connection.newcomer.accelerators as usize);
+            remarks.truncate(accelerators as usize);
             remarks.iter_mut().for_each(|remark| *remark = remark.chars().take(MAX_REMARK_LETTERS).collect());
             connection.closed_slots = remarks;
         }

@@ -139,12 +139,13 @@ impl ManagerActor {
         let workers = self.connections.iter().filter_map(|(_, connection)| {
             let worker = connection.worker()?;
             let (leases, draining) = self.core.worker(worker)?;
+            let info = self.core.worker_info(worker)?;
             Some(WorkerView {
                 name: connection.newcomer.name.clone(),
                 host: connection.newcomer.host,
                 state: if draining { WorkerState::Draining } else { WorkerState::Active },
-                slots: self.core.worker_info(worker)?.slots,
-                accelerators: connection.newcomer.accelerators,
+                slots: info.slots.saturating_sub(info.accelerators),
+                accelerators: info.accelerators,
                 closed_slots: connection.closed_slots.clone(),
                 leases,
                 bytes: connection.bytes,

@@ -1,9 +1,8 @@
 //! Time and memory of a bucket's tasks: predictions, and updates from measured runs.
 
 use super::StageActor;
-use crate::task::{DeviceCall, SHORT_SECONDS, TaskResult};
+use crate::task::{SHORT_SECONDS, TaskResult};
 use parking_lot::Mutex;
-use pleach_dispatch::SlotId;
 use pleach_dispatch::cost_model::CostModel;
 use pleach_dispatch::message::BucketWork;
 use pleach_dispatch::stage::TaskRequest;
@@ -46,17 +45,6 @@ impl StageActor {
             .is_some_and(|seconds| seconds < SHORT_SECONDS)
     }
 
-    /// Returns the use of the device of an accelerator slot. `None` for a core.
-    pub(super) fn device_call(&self, slot: SlotId, call: &TaskRequest) -> Option<DeviceCall> {
-        if slot.index() < self.around.cores {
-            return None;
-        }
-        let operation = &*self.operations[call.task];
-        let core_seconds = self.around.costs.lock().predict(operation, &call.arguments, self.pixels);
-        let place = format!("{}, {}", self.study, self.run.first_instance(call.node));
-        Some(DeviceCall { pixels: self.pixels, core_seconds, place })
-    }
-
     /// Records the measured memory of a task.
     pub(super) fn observe(&self, task: usize, result: &TaskResult) {
         // A failed run may have ended early, so its peak is no estimate.
@@ -72,9 +60,9 @@ impl StageActor {
         let operation = &*self.operations[call.task];
         let mut costs = self.around.costs.lock();
         // Predicted before the update: otherwise the reported error would already include this run.
-        let predicted = costs.predict(operation, &call.arguments, self.pixels);
+        let predicted = self.predict_on(&costs, result.device, call);
         if result.outputs.is_ok() {
-            costs.observe(operation, &call.arguments, self.pixels, result.seconds);
+            costs.observe_on(result.device, operation, &call.arguments, self.pixels, result.seconds);
         }
         predicted
     }

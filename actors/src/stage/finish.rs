@@ -8,7 +8,7 @@ use crate::task::{OutputSource, TaskResult};
 use crate::task_results::StoredTask;
 use crate::transport::clock::{Clock, SystemClock};
 use pleach_dispatch::InstanceId;
-use pleach_dispatch::device::SlotKind;
+use pleach_dispatch::SlotKind;
 use pleach_dispatch::message::{
     MissingInput, Report, ReportedEnd, ReuseSource, TaskOutcome, TaskProvenance, TaskReport, TaskSource,
 };

@@ -7,7 +7,7 @@
 use super::execution::{Execution, Fetched, JobResult, RemoteFetches, TaskKeys};
 use super::guard::Flow;
 use super::live_outputs::{RemoteOutput, RemoteTask};
-use super::{StageActor, StageEvent};
+use super::StageActor;
 use crate::directory::{LookUpAnswer, LookUpTask, Resolved, ResultChange};
 use actix::prelude::*;
 use pleach_dispatch::SlotId;
@@ -366,8 +366,7 @@ impl StageActor {
     /// Sends the present demand, after tasks became ready or done without a slot.
     pub(super) fn send_demand(&mut self, ctx: &Context<Self>) {
         self.look_up_ahead(ctx);
-        let (lease, demand) = (self.lease, self.demand());
-        self.around.worker.do_send(StageEvent::Demand { lease, demand });
+        self.report_demand();
     }
 
     /// Loads the inputs of the bucket for its first task, which has a slot, and begins the task then.

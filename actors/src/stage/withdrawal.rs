@@ -1,7 +1,7 @@
 //! Instances that leave a bucket before they are finished: for execution by other workers, because of a cancellation, or
 //! because the worker's time limit comes before their end.
 
-use super::{StageActor, StageEvent};
+use super::StageActor;
 use actix::prelude::*;
 use pleach_dispatch::InstanceId;
 use pleach_workflow::Value;
@@ -58,8 +58,7 @@ impl StageActor {
     fn end_withdrawal(&mut self) {
         self.follow();
         // The last demand may name a withdrawn task as the next one, and its forecast includes the withdrawn instances.
-        let (lease, demand) = (self.lease, self.demand());
-        self.around.worker.do_send(StageEvent::Demand { lease, demand });
+        self.report_demand();
     }
 }
 

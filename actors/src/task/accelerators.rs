@@ -2,6 +2,7 @@
 
 use parking_lot::Mutex;
 use pleach_accelerate::Device;
+use pleach_dispatch::worker::SchedulePolicy;
 use pleach_workflow::Operation;
 use std::collections::HashMap;
 use std::fmt;
@@ -27,6 +28,7 @@ pub struct Accelerators {
     devices: Arc<Mutex<Vec<Box<dyn Device>>>>,
     /// Names and memory limits of the devices.
     states: Vec<Arc<DeviceState>>,
+    policy: SchedulePolicy,
     check_rate: f64,
     min_time_limit: Duration,
 }
@@ -51,9 +53,17 @@ impl Accelerators {
         Self {
             states: devices.iter().map(|device| Arc::new(DeviceState::new(&**device))).collect(),
             devices: Arc::new(Mutex::new(devices)),
+            policy: SchedulePolicy::default(),
             check_rate: 0.0,
             min_time_limit: MIN_TIME_LIMIT,
         }
+    }
+
+    /// Sets the policy that assigns tasks to cores and accelerators.
+    #[must_use]
+    pub fn with_policy(mut self, policy: SchedulePolicy) -> Self {
+        self.policy = policy;
+        self
     }
 
     /// Sets the share of tasks, from 0 to 1, that run on a core as well to compare the bits. Above 0, the first run of each
@@ -100,6 +110,10 @@ impl Accelerators {
     pub fn take_devices(&self) -> Vec<(Box<dyn Device>, Arc<DeviceState>)> {
         let devices = std::mem::take(&mut *self.devices.lock());
         devices.into_iter().zip(self.states.iter().cloned()).collect()
+    }
+
+    pub(crate) fn policy(&self) -> SchedulePolicy {
+        self.policy
     }
 
     pub(crate) fn check_rate(&self) -> f64 {

@@ -11,7 +11,7 @@ use actix::prelude::*;
 use parking_lot::Mutex;
 use pleach_accelerate::{Device, DeviceError};
 use pleach_dispatch::SlotId;
-use pleach_dispatch::device::SlotKind;
+use pleach_dispatch::SlotKind;
 use pleach_dispatch::message::TaskFailure;
 use pleach_regions::DataRegion;
 use pleach_telemetry::catalog;

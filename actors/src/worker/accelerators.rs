@@ -42,8 +42,7 @@ impl Handler<DeviceClosed> for WorkerActor {
 
     fn handle(&mut self, DeviceClosed { slot, remark }: DeviceClosed, ctx: &mut Self::Context) {
         self.observe_storage();
-        // SEAM2 self.core.handle_slot_closed(slot);
-        let _ = slot;
+        self.core.handle_slot_closed(slot);
         self.tasks.close_slot(remark);
         self.send_closed_slots(ctx);
         self.apply_effects(ctx);

@@ -6,8 +6,9 @@ use crate::storage::RamStats;
 use crate::transport::LinkStats;
 use actix::prelude::*;
 use pleach_dispatch::PlanId;
-use pleach_dispatch::device::SlotKind;
+use pleach_dispatch::SlotKind;
 use pleach_dispatch::message::{TaskOutcome, TaskReport};
+use pleach_dispatch::stage::GAIN_UNIT;
 use pleach_telemetry::catalog;
 use pleach_workflow::{Operation, Registry, Stage, Task};
 use std::collections::{BTreeMap, HashMap};
@@ -177,9 +178,10 @@ impl WorkerActor {
         let costs = self.setup.costs.lock();
         let operations: BTreeMap<_, _> = self.studies.operations().map(|op| (op.name(), op)).collect();
         let gain = |(name, operation): (&'static str, &Arc<dyn Operation>)| {
-            operation.accelerated().map(|variant| (name, variant.gain()))
+            let declared = operation.accelerated()?.gain();
+            let gain = costs.device_gain(&**operation, &[], declared);
+            Some((name, f64::from(gain.thousandths) / f64::from(GAIN_UNIT)))
         };
-        drop(costs);
         operations.into_iter().filter_map(gain).collect()
     }
 }

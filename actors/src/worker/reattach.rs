@@ -53,7 +53,7 @@ impl WorkerActor {
 
     /// Sends the first messages over a link, in the order that the manager requires.
     pub(super) fn join(&mut self, ctx: &mut Context<Self>) {
-        let slots = self.setup.resources.slots.get();
+        let by_kind = self.setup.resources.worker_slots();
         let (incarnation, exchange_port) = match &self.setup.remote {
             Some(remote) => (remote.incarnation, Some(remote.exchange.address().port())),
             None => (0, None),
@@ -63,7 +63,8 @@ impl WorkerActor {
             studies: self.reattached_studies(),
             retained_studies: self.retained_studies(),
         });
-        let (accelerators, device_bytes) = (0, 0);
+        let (slots, accelerators, device_bytes) =
+            (by_kind.count(), by_kind.accelerators, by_kind.device_bytes);
         let join = ToManager::Join { slots, accelerators, device_bytes, incarnation, exchange_port, before };
         self.send(&join, ctx);
         self.send_operations(ctx);

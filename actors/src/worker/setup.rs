@@ -11,6 +11,7 @@ use parking_lot::Mutex;
 use pleach_cache::PriorResults;
 use pleach_dispatch::cost_model::CostModel;
 use pleach_dispatch::message::InputFile;
+use pleach_dispatch::worker::WorkerSlots;
 use pleach_regions::{MemoryCounter, RamTier, RegionIdentity};
 use pleach_workflow::{Meter, Registry};
 use std::fmt;
@@ -34,6 +35,19 @@ pub struct Resources {
     pub meter: Meter,
     /// Measures the process.
     pub process_bytes: ProcessBytes,
+}
+
+impl Resources {
+    /// Returns the slots by kind.
+    #[must_use]
+    pub fn worker_slots(&self) -> WorkerSlots {
+        WorkerSlots {
+            cores: self.slots.get(),
+            accelerators: self.accelerators.len(),
+            device_bytes: self.accelerators.min_device_bytes(),
+            policy: self.accelerators.policy(),
+        }
+    }
 }
 
 /// Returns the bytes that the process has allocated. `None` if they are not measured. Results that wait for reuse give way, so

@@ -25,12 +25,14 @@ impl Handler<StageEvent> for WorkerActor {
             StageEvent::Demand { .. } | StageEvent::SlotFree { .. } => {}
         }
         match event {
-            StageEvent::Demand { lease, demand } => {
+            StageEvent::Demand { lease, demand, offers } => {
+                self.core.handle_offers(lease, offers);
                 self.core.handle_demand(lease, self.present_demand(lease, demand))
             }
-            StageEvent::SlotFree { slot, lease, demand } => {
+            StageEvent::SlotFree { slot, lease, demand, offers } => {
                 // Freed before the state machine hears of it, because it may grant the slot at once.
                 self.tasks.free(slot, lease);
+                self.core.handle_offers(lease, offers);
                 self.core.handle_slot_free(slot, lease, self.present_demand(lease, demand));
             }
             StageEvent::Stored(study, report, keys) => self.make_durable(study, report, keys, ctx),

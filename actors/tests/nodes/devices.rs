@@ -7,7 +7,7 @@ use pleach_actors::task::{
     TaskResult, unmetered,
 };
 use pleach_dispatch::SlotId;
-use pleach_dispatch::device::SlotKind;
+use pleach_dispatch::SlotKind;
 use pleach_regions::{DataRegion, ElementType};
 use pleach_workflow::{Accelerated, AcceleratedError, Argument, Operation, OperationError, Port, Value};
 use std::any::Any;

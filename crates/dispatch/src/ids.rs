@@ -94,10 +94,11 @@ id!(
 );
 
 /// Kind of a slot. The slots of a worker are numbered by kind: its cores first, then its accelerators.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SlotKind {
     /// A core.
+    #[default]
     Core,
     /// An accelerator, which runs the device variant of an operation.
     Accelerator,

@@ -17,7 +17,6 @@
 //! of operations, and [`message`] the messages between manager and workers.
 
 pub mod cost_model;
-pub mod device;
 pub mod directory;
 pub mod dry_run;
 mod ids;

@@ -263,7 +263,6 @@ fn connect(peer: Peer) -> Connect {
                 host: Some(address.ip()),
             },
             regions: Some(regions),
-            accelerators: hello.accelerator_slots,
             lease_end_seconds: hello.lease_end_seconds,
         },
     }

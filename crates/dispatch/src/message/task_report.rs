@@ -1,7 +1,7 @@
 //! Report of a finished task: its outcome, and the provenance of its outputs.
 
 use crate::InstanceId;
-use crate::device::SlotKind;
+use crate::SlotKind;
 use crate::directory::MemberId;
 use serde::{Deserialize, Serialize};
 

@@ -4,7 +4,7 @@
 
 mod results;
 
-use crate::device::SlotKind;
+use crate::SlotKind;
 use crate::directory::MemberId;
 use crate::message::{ReuseSource, TaskFailure, TaskOutcome, TaskReport};
 use crate::{InstanceId, LeaseId};

@@ -108,7 +108,8 @@ impl CostLearner {
             };
             let instance = InstanceId(report.provenance.instance);
             let Some(&pixels) = self.pixels.get(instance.index()) else { continue };
-            costs.observe(task.operation.as_ref(), task.arguments(instance), pixels, seconds);
+            let kind = report.provenance.device;
+            costs.observe_on(kind, task.operation.as_ref(), task.arguments(instance), pixels, seconds);
         }
     }
 }

@@ -2,7 +2,7 @@
 //! take one byte, and a block can be read without the others.
 
 use super::bytes::{Cursor, put, put_difference, put_text};
-use pleach_dispatch::device::SlotKind;
+use pleach_dispatch::SlotKind;
 use pleach_dispatch::directory::MemberId;
 use pleach_dispatch::message::{ReuseSource, TaskOutcome, TaskReport, TaskSource};
 use pleach_dispatch::study::{InstanceEnd, InstanceReport, WorkerReports};

@@ -7,7 +7,7 @@ use super::plan_table::KnownSource;
 use super::records::{Execution, Records, UnreadableRecords};
 use super::run_trace::{AttemptEnd, InstanceTrace, TracedTask, trace};
 use super::summary::{self, level_name};
-use pleach_dispatch::device::SlotKind;
+use pleach_dispatch::SlotKind;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 
