@@ -32,6 +32,20 @@ fn dockerfile_is_pinned_and_unprivileged() {
     );
 }
 
+/// The last stage has the OpenCL loader, the name of the library that NVIDIA's container toolkit mounts, and no OpenCL device of its
+/// own.
+#[test]
+fn the_image_finds_mounted_opencl_libraries() {
+    let text = fs::read_to_string(root().join("deploy/Dockerfile")).expect("a file");
+    let last = text.rsplit("\nFROM ").next().expect("a stage");
+    let (_, install) = last.split_once("--no-install-recommends ").expect("packages");
+    let packages: Vec<&str> = install.lines().next().expect("a line").split_whitespace().collect();
+    assert!(packages.contains(&"ocl-icd-libopencl1"), "{packages:?}");
+    assert!(!text.contains("pocl"), "an image computes on accelerators or on its cores");
+    assert!(last.contains("echo libnvidia-opencl.so.1 >/etc/OpenCL/vendors/nvidia.icd"), "{last}");
+    assert!(last.contains("\nENV NVIDIA_DRIVER_CAPABILITIES=compute,utility\n"), "{last}");
+}
+
 /// The packages of the image, with all dependencies.
 fn brought(packages: &[&str]) -> BTreeSet<String> {
     let shown = output_of("dpkg-query", &["--show", "--showformat=${Package}\t${Pre-Depends}, ${Depends}\n"]);

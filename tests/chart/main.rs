@@ -18,7 +18,7 @@ mod values;
 use chart::Tools;
 
 /// Values files in the chart's `ci` folder that the tests render.
-const VALUES: [&str; 5] = ["default", "minimal", "spot-burst", "lustre", "openshift"];
+const VALUES: [&str; 6] = ["default", "minimal", "spot-burst", "lustre", "openshift", "accelerators"];
 
 fn file(values: &str) -> String {
     format!("helm/pleach/ci/{values}-values.yaml")

@@ -76,6 +76,50 @@ fn workers_spread_by_pool_unless_a_selector_is_given() {
     assert!(constraints("c").is_null());
 }
 
+/// A pool with accelerators requests them, tolerates their taint beside its own tolerations, and starts workers with the option.
+/// A pool without has none of this.
+#[test]
+fn accelerators_reach_the_pods_of_their_pool() {
+    let Some(tools) = Tools::of("accelerators_reach_the_pods_of_their_pool") else { return };
+    let objects = tools.render(&["--values", &file("accelerators")]).expect("objects");
+    let deployments = of_kind(&objects, "Deployment");
+    let pod = |pool: &str| {
+        let found = deployments.iter().find(|object| name(object) == format!("rel-pleach-{pool}"));
+        found.expect("a pool")["spec"]["template"]["spec"].clone()
+    };
+    let tolerated = |key: &str| json!({"key": key, "operator": "Exists", "effect": "NoSchedule"});
+    let team = json!({"key": "team", "operator": "Equal", "value": "imaging", "effect": "NoSchedule"});
+    for (pool, resource, count, memory, tolerations, class) in [
+        ("base", None, 0, None, Value::Null, Value::Null),
+        (
+            "nvidia",
+            Some("nvidia.com/gpu"),
+            2,
+            Some("--device-memory=16GiB"),
+            json!([team, tolerated("nvidia.com/gpu")]),
+            json!("nvidia"),
+        ),
+        ("amd", Some("amd.com/gpu"), 1, None, json!([tolerated("amd.com/gpu")]), Value::Null),
+    ] {
+        let pod = pod(pool);
+        assert_eq!(pod["tolerations"], tolerations, "{pool}");
+        assert_eq!(pod["runtimeClassName"], class, "{pool}");
+        let container = &pod["containers"][0];
+        let limits = container["resources"]["limits"].as_object().expect("limits");
+        assert_eq!(limits.len(), if resource.is_some() { 3 } else { 2 }, "{pool}: {limits:?}");
+        assert!(resource.is_none_or(|resource| limits[resource] == count), "{pool}: {limits:?}");
+        let args = container["args"].as_array().expect("arguments").iter().filter_map(Value::as_str);
+        let given: Vec<&str> = args
+            .filter(|word| word.starts_with("--accelerators") || word.starts_with("--device-memory"))
+            .collect();
+        let option = format!("--accelerators={count}");
+        let expected: Vec<&str> = resource.map(|_| option.as_str()).into_iter().chain(memory).collect();
+        assert_eq!(given, expected, "{pool}");
+    }
+    let groups = of_name(&objects, "worker").pod["securityContext"]["supplementalGroups"].clone();
+    assert_eq!(groups, json!([109]));
+}
+
 /// Security contexts of all pods, hooks and tests included, are those of the values. Null fields are omitted.
 #[test]
 fn security_contexts_are_those_of_the_values() {

@@ -5,7 +5,7 @@ use crate::file;
 use serde_json::Value;
 
 /// Values for helm, and the expected error.
-const REFUSED: [(&str, &str); 37] = [
+const REFUSED: [(&str, &str); 42] = [
     (
         r#"workerPools=[{"name":"a","cpus":4}]"#,
         "at '/workerPools/0': additional properties 'cpus' not allowed",
@@ -61,6 +61,26 @@ const REFUSED: [(&str, &str); 37] = [
     (
         r#"workerPools=[{"name":"a","maxSurge":0}]"#,
         "workerPools, a: maxSurge and maxUnavailable are both 0; one of them must be above 0",
+    ),
+    (
+        r#"workerPools=[{"name":"a","accelerators":{"count":-1}}]"#,
+        "at '/workerPools/0/accelerators/count': minimum: got -1, want 0",
+    ),
+    (
+        r#"workerDefaults={"accelerators":{"count":"1"}}"#,
+        "at '/workerDefaults/accelerators/count': got string, want integer",
+    ),
+    (
+        r#"workerPools=[{"name":"a","accelerators":{"count":1,"resource":"gpu"}}]"#,
+        "at '/workerPools/0/accelerators/resource': 'gpu' does not match pattern",
+    ),
+    (
+        r#"workerPools=[{"name":"a","accelerators":{"memory":"16Gi"}}]"#,
+        "at '/workerPools/0/accelerators/memory': '16Gi' does not match pattern",
+    ),
+    (
+        r#"workerPools=[{"name":"a","runtimeClassName":"NVIDIA"}]"#,
+        "at '/workerPools/0/runtimeClassName': 'NVIDIA' does not match pattern",
     ),
     (r#"lustre={"enabled":true}"#, "lustre: claim and hostPath are both empty; one of them is required"),
     (

@@ -138,7 +138,13 @@ topologySpreadConstraints:
 {{- with .nodeSelector }}
 nodeSelector: {{- toYaml . | nindent 2 }}
 {{- end }}
-{{- with .tolerations }}
+{{- $tolerations := .tolerations }}
+{{- with .accelerators }}
+{{- if .count }}
+{{- $tolerations = append $tolerations (dict "key" .resource "operator" "Exists" "effect" "NoSchedule") }}
+{{- end }}
+{{- end }}
+{{- with $tolerations }}
 tolerations: {{- toYaml . | nindent 2 }}
 {{- end }}
 {{- with .affinity }}
