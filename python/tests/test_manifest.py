@@ -18,7 +18,12 @@ from scipy import ndimage
 from pleach_studies import operation
 import beside
 
-@operation(inputs={"tile": {"type": "bgr8", "channels": "rgb"}}, outputs={"dark": "array-f32"})
+@operation(
+    inputs={"tile": {"type": "bgr8", "channels": "rgb"}},
+    outputs={"dark": "array-f32"},
+    device="accelerator",
+    device_memory="1GB",
+)
 def darkness(tile):
     return 255 - tile.mean(axis=2).astype("f4")
 
@@ -44,6 +49,8 @@ name = "python:dark.darkness"
 version = 1
 inputs = [{ name = "tile", type = "bgr8", channels = "rgb" }]
 outputs = [{ name = "dark", type = "array-f32" }]
+device = "accelerator"
+device_memory = "1GB"
 
 [[operation]]
 name = "python:dark.area"

@@ -2,10 +2,11 @@
 
 use crate::identity::Identity;
 use crate::intern::interned;
-use crate::manifest::{Declaration, Determinism};
+use crate::manifest::{self, Declaration, Determinism};
 use crate::process::Limits;
+use pleach_accelerate::Device;
 use pleach_regions::{DataRegion, WrongElement};
-use pleach_workflow::{Argument, Meter, Operation, OperationError, Port, Value};
+use pleach_workflow::{Accelerated, AcceleratedError, Argument, Meter, Operation, OperationError, Port, Value};
 use std::time::Duration;
 
 /// 256 MB: least memory that a task may use beyond an idle process without an explicit limit. Estimates of small tiles would
@@ -14,6 +15,10 @@ const LEAST_LIMIT: u64 = 256_000_000;
 
 /// Ratio of the memory limit to the estimate, without an explicit limit.
 const LIMIT_RATIO: u64 = 2;
+
+/// Gain of an operation that no core can run. It exceeds those of operations that a core can run as well (1 to 100 in the
+/// literature), so an accelerator takes this operation first, and cores take the others.
+const GAIN: f64 = 1000.0;
 
 /// Name, ports, arguments and estimates of an operation.
 #[derive(Clone, Debug)]
@@ -32,6 +37,9 @@ pub(crate) struct Declared {
     components: Vec<(String, String)>,
     timeout: Duration,
     memory_limit: Option<u64>,
+    needs_accelerator: bool,
+    /// Bytes of a task on its accelerator.
+    device_bytes: u64,
 }
 
 impl Declared {
@@ -50,6 +58,8 @@ impl Declared {
             components: identity.0.clone().into_iter().collect(),
             timeout: declaration.timeout,
             memory_limit: declaration.memory_limit,
+            needs_accelerator: declaration.device == manifest::Device::Accelerator,
+            device_bytes: declaration.device_bytes,
         }
     }
 
@@ -175,6 +185,14 @@ impl<R: Runs> Operation for DeclaredOperation<R> {
         &self.0.declared().components
     }
 
+    fn accelerated(&self) -> Option<&dyn Accelerated> {
+        self.needs_accelerator().then_some(self)
+    }
+
+    fn needs_accelerator(&self) -> bool {
+        self.0.declared().needs_accelerator
+    }
+
     fn run(&self, inputs: &[&DataRegion], arguments: &[Value]) -> Result<Vec<DataRegion>, OperationError> {
         self.0.run(inputs, arguments).0
     }
@@ -187,6 +205,26 @@ impl<R: Runs> Operation for DeclaredOperation<R> {
         _: Meter,
     ) -> (Result<Vec<DataRegion>, OperationError>, Option<u64>) {
         self.0.run(inputs, arguments)
+    }
+}
+
+/// The external program drives the device itself. The slot keeps other tasks away from the device meanwhile.
+impl<R: Runs> Accelerated for DeclaredOperation<R> {
+    fn gain(&self) -> f64 {
+        GAIN
+    }
+
+    fn device_bytes(&self, _: u64) -> u64 {
+        self.0.declared().device_bytes
+    }
+
+    fn run_on(
+        &self,
+        _: &mut dyn Device,
+        inputs: &[&DataRegion],
+        arguments: &[Value],
+    ) -> Result<Vec<DataRegion>, AcceleratedError> {
+        Ok(self.0.run(inputs, arguments).0?)
     }
 }
 

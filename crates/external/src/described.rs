@@ -35,6 +35,14 @@ pub struct OperationDescription {
     is_deterministic: bool,
     /// Components of its identity.
     components: Vec<(String, String)>,
+    /// It runs in the slot of an accelerator only.
+    #[serde(default, skip_serializing_if = "is_false")]
+    needs_accelerator: bool,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde calls")]
+fn is_false(is: &bool) -> bool {
+    !is
 }
 
 /// Accepted values.
@@ -86,6 +94,7 @@ fn described(operation: &dyn Operation) -> OperationDescription {
         bytes_a_pixel: (operation.memory_bytes(PIXELS) - bytes).div_ceil(PIXELS),
         is_deterministic: operation.is_deterministic(),
         components: operation.components().to_vec(),
+        needs_accelerator: operation.needs_accelerator(),
     }
 }
 
@@ -191,6 +200,10 @@ impl Operation for DescribedOperation {
         &self.of.components
     }
 
+    fn needs_accelerator(&self) -> bool {
+        self.of.needs_accelerator
+    }
+
     fn run(&self, _: &[&DataRegion], _: &[Value]) -> Result<Vec<DataRegion>, OperationError> {
         let text = format!("{} is described here and runs on workers that have it", plain_name(self.name));
         Err(OperationError::External { cause: text.into() })
@@ -217,6 +230,7 @@ mod tests {
             bytes_a_pixel: 3,
             is_deterministic: false,
             components: vec![("numpy".to_owned(), "2.0 aa".to_owned())],
+            needs_accelerator: true,
         }
     }
 
@@ -228,7 +242,12 @@ mod tests {
         assert!((again.seconds_a_pixel - 2e-9).abs() < 1e-15);
         let text = serde_json::to_string(&first).unwrap();
         assert_eq!(serde_json::from_str::<OperationDescription>(&text).unwrap(), first);
-        assert!(first.operation().run(&[], &[]).is_err());
+        assert!(first.operation().run(&[], &[]).is_err() && first.operation().needs_accelerator());
+        // Managers of earlier releases know no such field, and read descriptions without it.
+        let on_core = OperationDescription { needs_accelerator: false, ..first };
+        let text = serde_json::to_string(&on_core).unwrap();
+        assert!(!text.contains("accelerator"), "{text}");
+        assert_eq!(serde_json::from_str::<OperationDescription>(&text).unwrap(), on_core);
     }
 
     #[test]

@@ -5,6 +5,7 @@
 
 mod code_files;
 mod command;
+mod device;
 mod file_format;
 mod memory_text;
 mod requirement;
@@ -13,6 +14,7 @@ mod written;
 pub use code_files::CodeFiles;
 pub use command::CommandTemplate;
 pub(crate) use command::Piece;
+pub use device::Device;
 pub use file_format::FileFormat;
 pub use requirement::Requirement;
 
@@ -96,6 +98,8 @@ pub struct Declaration {
     pub determinism: Determinism,
     /// Device that it runs on.
     pub device: Device,
+    /// Bytes of a task on its accelerator.
+    pub device_bytes: u64,
     /// Maximum tiles of a call, for functions that take several. `None` for functions of one tile.
     pub batch: Option<usize>,
     /// The entry as text, for the identity.
@@ -129,17 +133,6 @@ pub enum Determinism {
     None,
 }
 
-/// Device of an operation.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Device {
-    /// A processor core.
-    #[default]
-    Cpu,
-    /// The GPU, one operation at a time.
-    Gpu,
-}
-
 /// A port, with its form in the external program.
 #[derive(Clone, Debug)]
 pub struct ExternalPort {
@@ -160,13 +153,6 @@ pub struct ExternalArgument {
     pub argument: Argument,
     /// Texts that the program gets instead of the numbers. Empty for numbers.
     pub choices: BTreeMap<i64, String>,
-}
-
-impl Declaration {
-    /// Returns whether results may depend on the model and driver of the GPU.
-    pub(crate) fn depends_on_gpu(&self) -> bool {
-        self.device == Device::Gpu && self.determinism != Determinism::Bits
-    }
 }
 
 impl Manifest {
@@ -274,6 +260,7 @@ impl Reader<'_> {
             timeout: self.timeout(at, written.timeout_seconds)?,
             determinism: written.determinism,
             device: written.device,
+            device_bytes: device::bytes(self, at, written)?,
             batch: self.batch(at, written)?,
             entry: entry(written),
         })

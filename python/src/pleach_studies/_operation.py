@@ -51,7 +51,7 @@ def operation(
     - ``[1, 2, 4]``: one of these integers, ``["otsu", "li"]``: one of these texts, which a study numbers from 1.
 
     ``settings`` are further keys of the manifest's entry: ``constants``, ``setup``, ``files``, ``env``, ``cost``, ``memory``,
-    ``timeout_seconds``, ``determinism``, ``device``.
+    ``timeout_seconds``, ``determinism``, ``device``, ``device_memory``.
 
     Raises :class:`ValueError` if the parameters of the function differ from the declaration.
     """

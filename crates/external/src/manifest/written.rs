@@ -58,6 +58,8 @@ pub(super) struct WrittenOperation {
     #[serde(default)]
     pub(super) device: Device,
     #[serde(default)]
+    pub(super) device_memory: Option<MemoryText>,
+    #[serde(default)]
     pub(super) batch: Option<usize>,
 }
 

@@ -1,6 +1,7 @@
-//! Functions that take several tiles, and the GPU that one task has at a time.
+//! Functions that take several tiles, the GPU that one task has at a time, and the slots of accelerators.
 
 use crate::python::{Package, entry, until};
+use pleach_accelerate::EmulatedDevice;
 use pleach_regions::{DataRegion, Raster};
 use pleach_workflow::Value;
 use std::fs;
@@ -219,4 +220,34 @@ fn gpu_is_part_of_identities_of_inexact_operations() {
     let component = |function: &str| package.operation(function).identity.0.get("GPU").cloned();
     assert_eq!(component("first"), None, "equal bits on every device");
     assert!(component("second").is_some_and(|gpu| gpu == "none" || gpu.contains(", driver ")));
+}
+
+/// An operation of an accelerator has a device variant, which runs the same process, and the declared memory there. The memory is
+/// an estimate: it changes no identity.
+#[test]
+fn accelerator_operation_runs_in_an_accelerator_slot_only() {
+    let name = "accelerator_operation_runs_in_an_accelerator_slot_only";
+    let manifest = |device: &str| entry("first", device);
+    let package = |device: &str| Package::new(name, &manifest(device), "def first():\n    return 7\n");
+    let accelerator = "device = \"accelerator\"\n";
+    let (Some(plain), Some(small), Some(large)) =
+        (package(""), package(accelerator), package(&format!("{accelerator}device_memory = \"2GB\"")))
+    else {
+        return;
+    };
+    let operation = &plain.operation("first").operation;
+    assert!(operation.accelerated().is_none() && !operation.needs_accelerator());
+    for (package, bytes) in [(&small, 0), (&large, 2_000_000_000)] {
+        let operation = &package.operation("first").operation;
+        assert!(operation.needs_accelerator());
+        let accelerated = operation.accelerated().unwrap();
+        assert_eq!(accelerated.device_bytes(1), bytes);
+        assert!(accelerated.gain() > 1.0);
+        let mut device = EmulatedDevice::new(2.0, None);
+        let outputs = accelerated.run_on(&mut device, &[], &[]).unwrap();
+        assert_eq!(outputs, operation.run(&[], &[]).unwrap());
+    }
+    let digest = |package: &Package| package.operation("first").identity.digest();
+    assert_eq!(digest(&small), digest(&large));
+    assert_ne!(digest(&plain), digest(&small));
 }

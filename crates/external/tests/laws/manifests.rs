@@ -66,6 +66,8 @@ fn mistakes_of_fields_are_named() {
         ("python:m.f", "cost = { ns_a_pixel = nan }", "operation[0].cost.ns_a_pixel: NaN is not allowed; a number of at least 0 is allowed".to_owned()),
         ("python:m.f", "memory = { limit = \"3 bytes\" }", "operation[0].memory.limit: \"3 bytes\" is not allowed; a size as in \"200MB\" is allowed".to_owned()),
         ("python:m.f", "memory = { resident = \"-3GB\" }", "operation[0].memory.resident: \"-3GB\" is not allowed; a size as in \"200MB\" is allowed".to_owned()),
+        ("python:m.f", "device_memory = \"2GB\"", "operation[0].device_memory: \"2GB\" is not allowed; only operations with device = \"accelerator\" have device memory".to_owned()),
+        ("python:m.f", "device = \"accelerator\"\ndevice_memory = \"2 GPUs\"", "operation[0].device_memory: \"2 GPUs\" is not allowed; a size as in \"200MB\" is allowed".to_owned()),
         ("python:m.f", "timeout_seconds = 0", "operation[0].timeout_seconds: 0 is not allowed; more than 0 and at most 1000000 s are allowed".to_owned()),
         ("python:m.f", "timeout_seconds = nan", "operation[0].timeout_seconds: NaN is not allowed; more than 0 and at most 1000000 s are allowed".to_owned()),
     ];
@@ -103,7 +105,7 @@ fn mistakes_of_the_file_have_their_place() {
             "determinism = \"maybe\"",
             "5:15: unknown variant `maybe`, expected one of `bits`, `seeded`, `none`",
         ),
-        ("device = \"tpu\"", "5:10: unknown variant `tpu`, expected `cpu` or `gpu`"),
+        ("device = \"tpu\"", "5:10: unknown variant `tpu`, expected one of `cpu`, `gpu`, `accelerator`"),
         ("version = 2", "5:1: duplicate key"),
         ("env = { A = 1 }", "5:13: invalid type: integer `1`, expected a string"),
         ("files = [\"a\"", "5:13: unclosed array"),
