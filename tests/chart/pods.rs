@@ -77,7 +77,7 @@ fn workers_spread_by_pool_unless_a_selector_is_given() {
 }
 
 /// A pool with accelerators requests them, tolerates their taint beside its own tolerations, and starts workers with the option.
-/// A pool without has none of this.
+/// Other pools have none of this.
 #[test]
 fn accelerators_reach_the_pods_of_their_pool() {
     let Some(tools) = Tools::of("accelerators_reach_the_pods_of_their_pool") else { return };
