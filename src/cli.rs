@@ -26,6 +26,7 @@ pub(crate) use cluster::{
     MAX_EXPONENT, MAX_NUMBER, MethodArg, ReadingArg, SHAPES, Variation, VerticalArg,
 };
 pub(crate) use external::{AnalyzeArgs, ClassifyArgs, SampleArgs};
+pub(crate) use node::accelerators::{AcceleratorArgs, ScheduleArg};
 pub(crate) use node::doctor::DoctorArgs;
 pub(crate) use node::{ManagerProcessArgs, Placement, TimeArg, WorkerProcessArgs};
 pub(crate) use operations::OperationSource;
@@ -169,6 +170,8 @@ pub(crate) struct RunArgs {
     // Accept any following word as the value, so that -1 gets the message about allowed sizes.
     #[arg(long, value_name = "SIZE", allow_hyphen_values = true)]
     pub(crate) memory: Option<MemorySize>,
+    #[command(flatten)]
+    pub(crate) accelerators: AcceleratorArgs,
     #[command(flatten)]
     pub(crate) plan: PlanOptionArgs,
     #[command(flatten)]

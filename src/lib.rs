@@ -32,6 +32,7 @@
 //!
 //! `examples/own-operation` is such a program, with its descriptors, a study and tests.
 
+mod accelerators;
 mod burst;
 mod cli;
 mod command;

@@ -49,6 +49,10 @@ pub(crate) const EXAMPLES: [(&str, &[Example]); 48] = [
                 "pleach run study.toml --workers 4 --memory 8GB --cache cache",
                 "Limit threads and memory, and reuse results of earlier studies.",
             ),
+            (
+                "pleach run study.toml --accelerators emulate:2x --schedule heft",
+                "Try a schedule policy without a GPU, on an emulated device.",
+            ),
         ],
     ),
     (
@@ -209,6 +213,10 @@ pub(crate) const EXAMPLES: [(&str, &[Example]); 48] = [
             (
                 "pleach worker --manager 10.0.0.1:7117 --certs certs --memory 8GB --ssd /tmp/pleach --until 90m",
                 "Run a worker that spills to a local disk and leaves within 90 minutes.",
+            ),
+            (
+                "pleach worker --manager 10.0.0.1:7117 --certs certs --accelerators 2 --device-memory 16GiB",
+                "Run a worker with two accelerators, each with at most 16 GiB of buffers.",
             ),
         ],
     ),

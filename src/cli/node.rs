@@ -1,10 +1,12 @@
 //! Grammar of the commands that run a process of a cluster, and of `pleach doctor`.
 
+pub(super) mod accelerators;
 pub(super) mod doctor;
 
 use super::operations::{CodeArgs, NodeOperationArgs};
 use super::{CacheArgs, Span, SpillArgs, at_least_one, cache_location, threads};
 use crate::log::LogFormat;
+use accelerators::AcceleratorArgs;
 use clap::{Args, ValueEnum};
 use pleach_planner::memory_size::MemorySize;
 use std::net::SocketAddr;
@@ -91,6 +93,8 @@ pub(crate) struct WorkerProcessArgs {
     /// Memory for data regions, as in 600MB or 1.5GiB [default: 60 % of the machine's memory or of its cgroup limit]
     #[arg(long, value_name = "SIZE", allow_hyphen_values = true)]
     pub(crate) memory: Option<MemorySize>,
+    #[command(flatten)]
+    pub(crate) accelerators: AcceleratorArgs,
     #[command(flatten)]
     pub(crate) spill: SpillArgs,
     /// Address for other workers, which fetch regions (QUIC over UDP); port 0 selects a free port

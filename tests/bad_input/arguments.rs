@@ -41,6 +41,39 @@ fn invalid_arguments_are_refused_in_one_line() {
     refused("run a.toml --workers 1025", "invalid value '1025' for '--workers <N>': 1 to 1024 is allowed");
 }
 
+/// Devices, policies and rates outside their ranges are refused by name. A number of devices that the machine lacks is refused
+/// with those that are present, before anything is written.
+#[test]
+fn invalid_accelerators_are_refused() {
+    let study = Study::of_tissue(64);
+    let refused = |args: &str, expected: &str| {
+        refused(study.folder(), &args.split(' ').collect::<Vec<_>>(), expected);
+    };
+    for text in ["gpu", "-1", "65", "emulate:2", "emulate:0x", "emulate:-1x"] {
+        refused(
+            &format!("run study.toml --accelerators={text}"),
+            &format!(
+                "invalid value '{text}' for '--accelerators <DEVICES>': \"{text}\" is no choice of accelerators; auto, none, all, \
+                 a number up to 64, or emulate:2x,1.5x is allowed"
+            ),
+        );
+    }
+    for rate in ["-0.1", "1.1", "nan", "all"] {
+        refused(
+            &format!("run study.toml --device-check {rate}"),
+            &format!("invalid value '{rate}' for '--device-check <RATE>': a number from 0 to 1 is allowed"),
+        );
+    }
+    refused(
+        "run study.toml --device-memory 0",
+        "invalid value '0' for '--device-memory <SIZE>': 1 byte or more is allowed",
+    );
+    let policies = "invalid value 'fifo' for '--schedule <POLICY>'; [possible values: pats, heft, fcfs";
+    refused_as(study.folder(), &["run", "study.toml", "--schedule", "fifo"], policies);
+    let missing = "--accelerators: 64 accelerators wanted, ";
+    refused_as(study.folder(), &["run", "study.toml", "--out", "out", "--accelerators", "64"], missing);
+}
+
 #[test]
 fn invalid_argument_error_lists_possible_values() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -194,6 +194,18 @@ fn compose_file_is_valid_and_its_paths_exist() {
             assert!(port.starts_with("127.0.0.1:"), "{name}: {port} is open to everybody");
         }
     }
+    // The file for a GPU changes existing services, and nothing but their device.
+    let text = fs::read_to_string(root().join("deploy/compose/gpu.yaml")).expect("a file");
+    assert_eq!(validate(&text), Ok(String::new()));
+    assert!(validate(&text.replace("reservations", "reserves")).is_err());
+    let gpu = tools.read(&text).remove(0);
+    for (name, service) in gpu["services"].as_object().expect("services") {
+        assert!(services.contains_key(name), "{name}");
+        let keys: Vec<&String> = service.as_object().expect("keys").keys().collect();
+        assert_eq!(keys, ["deploy", "environment"], "{name}");
+        let device = &service["deploy"]["resources"]["reservations"]["devices"][0];
+        assert_eq!(service["environment"]["PLEACH_ACCELERATORS"], device["count"].to_string(), "{name}");
+    }
     // Files of Prometheus and Grafana are at the paths where these programs look for them.
     for (file, what) in [
         ("deploy/compose/prometheus.yml", "manager:7118"),

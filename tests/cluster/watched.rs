@@ -38,7 +38,9 @@ fn prometheus_has_data_for_dashboards_and_rules() {
     let expected = expected(&study);
     let mut cluster = cluster_with_a_pool(&study);
     for name in ["w0", "w1"] {
-        cluster.start_worker(name, &["--metrics", "127.0.0.1:0"]);
+        // An emulated device, so that panels of devices have data.
+        let options = ["--metrics", "127.0.0.1:0", "--accelerators", "emulate:2x"];
+        cluster.start_worker(name, &options);
         cluster.wait_until(|cluster| cluster.log(name).contains("metrics are at"));
     }
     let workers = ["w0", "w1"].map(|name| address_of(&cluster.log(name)));

@@ -58,7 +58,7 @@ impl WorkerActor {
             tokio::task::spawn_blocking(load).await.unwrap_or_else(|error| Err(error.to_string()))
         };
         ctx.spawn(loaded.into_actor(self).map(move |loaded, actor, ctx| match loaded {
-            Ok(operations) => actor.add_operations(operations, ctx),
+            Ok(operations) => actor.add_operations(digest, operations, ctx),
             Err(cause) => {
                 warn!("a code package is refused: {cause}");
                 actor.send(&ToManager::CodeRefused { package: digest, cause }, ctx);
@@ -66,8 +66,22 @@ impl WorkerActor {
         }));
     }
 
-    /// Adds operations to those of this worker. Running studies use them from now on.
-    fn add_operations(&mut self, operations: Vec<Arc<dyn Operation>>, ctx: &mut Context<Self>) {
+    /// Adds operations to those of this worker. Running studies use them from now on. Without accelerators, operations that need
+    /// one are refused.
+    fn add_operations(
+        &mut self,
+        package: [u8; 32],
+        operations: Vec<Arc<dyn Operation>>,
+        ctx: &mut Context<Self>,
+    ) {
+        let has_none = self.setup.resources.accelerators.is_empty();
+        let is_refused = |operation: &Arc<dyn Operation>| has_none && operation.needs_accelerator();
+        let (refused, operations): (Vec<_>, Vec<_>) = operations.into_iter().partition(is_refused);
+        if let Some(first) = refused.first() {
+            let name = plain_name(first.name());
+            let cause = format!("{name} needs an accelerator; start the worker with --accelerators");
+            self.send(&ToManager::CodeRefused { package, cause }, ctx);
+        }
         for operation in &operations {
             info!(operation = operation.name(), "loaded {} {}", operation.name(), operation.version());
         }

@@ -6,7 +6,9 @@ use crate::manifest::{self, Declaration, Determinism};
 use crate::process::Limits;
 use pleach_accelerate::Device;
 use pleach_regions::{DataRegion, WrongElement};
-use pleach_workflow::{Accelerated, AcceleratedError, Argument, Meter, Operation, OperationError, Port, Value};
+use pleach_workflow::{
+    Accelerated, AcceleratedError, Argument, Meter, Operation, OperationError, Port, Value,
+};
 use std::time::Duration;
 
 /// 256 MB: least memory that a task may use beyond an idle process without an explicit limit. Estimates of small tiles would

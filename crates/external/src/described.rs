@@ -111,6 +111,12 @@ impl OperationDescription {
         &self.components
     }
 
+    /// Returns whether it runs in the slot of an accelerator only.
+    #[must_use]
+    pub fn needs_accelerator(&self) -> bool {
+        self.needs_accelerator
+    }
+
     /// Returns the first field that no external operation has. `None` for a sound description.
     #[must_use]
     pub fn mistake(&self) -> Option<&'static str> {

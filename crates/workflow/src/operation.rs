@@ -291,6 +291,13 @@ impl Registry {
         self
     }
 
+    /// Removes the operations that need an accelerator, for a process without any.
+    #[must_use]
+    pub fn on_cores(mut self) -> Self {
+        self.operations.retain(|_, operation| !operation.needs_accelerator());
+        self
+    }
+
     /// Finds an operation. A name without digest finds the only operation of that name, whatever its digest.
     #[must_use]
     pub fn get(&self, name: &str, version: u32) -> Option<&Arc<dyn Operation>> {

@@ -231,7 +231,7 @@ fn manual_lists_environment_variables() {
         let found = grammar.find_subcommand(command).expect("a command");
         manual::variables(found).into_iter().map(|(variable, _)| variable).collect()
     };
-    let node = vec!["PLEACH_PYTHON".to_owned(), "PLEACH_LOG".to_owned()];
+    let node = ["PLEACH_PYTHON", "PLEACH_LOG"];
     for command in CLIENTS {
         let mut expected = vec!["PLEACH_MANAGER", "PLEACH_CERTS", "PLEACH_TOKEN"];
         if command == "submit" {
@@ -239,6 +239,7 @@ fn manual_lists_environment_variables() {
         }
         assert_eq!(of(command), expected, "{command}");
     }
-    assert_eq!(of("run"), ["PLEACH_PYTHON"]);
-    assert_eq!((of("manager"), of("worker")), (node.clone(), node));
+    assert_eq!(of("run"), ["PLEACH_PYTHON", "PLEACH_ACCELERATORS"]);
+    assert_eq!(of("manager"), node);
+    assert_eq!(of("worker"), ["PLEACH_ACCELERATORS", node[0], node[1]]);
 }

@@ -8,6 +8,7 @@ mod metrics;
 mod readiness;
 mod retry;
 
+use crate::accelerators::{self, OpenAccelerators};
 use crate::cli::{TimeArg, WorkerProcessArgs};
 use crate::command::{meter, process_bytes, workers};
 use crate::exit::{CommandError, CommandResult};
@@ -74,6 +75,10 @@ pub(in crate::command) fn execute(args: &WorkerProcessArgs, registry: &Registry)
     log::start(args.log_format)?;
     let mut interrupt = Interrupt::listen()?;
     let (manager, readiness, exporter) = serve_probes(args)?;
+    let OpenAccelerators { accelerators, remarks } = accelerators::open(&args.accelerators)?;
+    remarks.iter().for_each(|remark| info!("{remark}"));
+    let on_cores = accelerators.is_empty().then(|| registry.clone().on_cores());
+    let registry = on_cores.as_ref().unwrap_or(registry);
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let network = QuicRuntime::start(NETWORK_THREADS).map_err(CommandError::defect)?;
     let settings = Settings::default();
@@ -91,7 +96,7 @@ pub(in crate::command) fn execute(args: &WorkerProcessArgs, registry: &Registry)
     }
     let credentials = super::credentials(&args.certs, Role::Worker)?;
     record_expiry(&credentials);
-    let capacity = Capacity::open(args)?;
+    let capacity = Capacity::open(args, accelerators)?;
     let until = args.until.map(moment);
     let hello = capacity.hello(until).with_operations(registry);
     let reporter = RefusalReporter::new(Arc::clone(&clock), Arc::new(|notice| warn!("{notice}")));
@@ -170,7 +175,7 @@ struct Capacity {
 
 impl Capacity {
     /// Sets the memory limit of the process and opens the spill tiers.
-    fn open(args: &WorkerProcessArgs) -> CommandResult<Self> {
+    fn open(args: &WorkerProcessArgs, accelerators: Accelerators) -> CommandResult<Self> {
         let slots = workers(args.cores);
         let memory_bytes = args.memory.map_or_else(default_memory_bytes, MemorySize::bytes);
         pleach_pages::set_limit_bytes(memory_bytes);
@@ -178,7 +183,6 @@ impl Capacity {
         let (spill, sizes) = tiers.map(|tiers| (tiers.spill, tiers.sizes)).unzip();
         let cache = args.cache.options().map(cache_walk::open).transpose()?;
         let (active_paths, spill_tiers) = (args.active_paths, sizes.unwrap_or_default());
-        let accelerators = Accelerators::default();
         Ok(Self { slots, accelerators, memory_bytes, active_paths, spill, cache, spill_tiers })
     }
 

@@ -1,5 +1,6 @@
 //! Executes a whole study or one of its phases, from the plan to the results. All rounds and phases use one engine.
 
+use crate::accelerators::{self, OpenAccelerators};
 use crate::cli::RunArgs;
 use crate::command::{load_costs, meter, process_bytes, workers};
 use crate::exit::{CommandError, CommandResult};
@@ -39,6 +40,7 @@ pub(super) struct Runner<'a> {
     previews: Previews,
     pub(super) options: PlanOptions,
     pub(super) workers: NonZeroU32,
+    accelerators: Accelerators,
     /// Memory limit in bytes.
     pub(super) memory_bytes: u64,
     spill: Option<Arc<SpillStore>>,
@@ -79,6 +81,11 @@ impl<'a> Runner<'a> {
                     .to_owned(),
             ));
         }
+        let OpenAccelerators { accelerators, remarks } = accelerators::open(&args.accelerators)?;
+        if !args.quiet {
+            remarks.iter().for_each(|remark| print_notice(remark));
+        }
+        accelerators::check(prepared, &accelerators)?;
         let cache = args.cache.options().map(cache_walk::open).transpose()?;
         let (study, user) = (prepared.study.name.clone(), crate::command::user_name());
         let label = Some(Arc::new(StudyLabel { study, id: None, user }));
@@ -90,6 +97,7 @@ impl<'a> Runner<'a> {
             previews,
             options,
             workers: workers(args.workers),
+            accelerators,
             memory_bytes,
             spill: tiers.map(|tiers| tiers.spill),
             spill_bytes,
@@ -113,7 +121,7 @@ impl<'a> Runner<'a> {
         operations::limit_processes(self.memory_bytes);
         let resources = Resources {
             slots: self.workers,
-            accelerators: Accelerators::default(),
+            accelerators: self.accelerators.clone(),
             memory_bytes: self.memory_bytes,
             active_paths: self.args.active_paths,
             meter,

@@ -29,7 +29,11 @@ pub(super) fn bytes(reader: &Reader<'_>, at: &str, written: &WrittenOperation) -
     let field = format!("{at}.device_memory");
     let bytes = reader.memory(&field, written.device_memory.as_ref())?;
     if let (Some(memory), true) = (&written.device_memory, written.device != Device::Accelerator) {
-        return reader.fail(&field, memory, "only operations with device = \"accelerator\" have device memory");
+        return reader.fail(
+            &field,
+            memory,
+            "only operations with device = \"accelerator\" have device memory",
+        );
     }
     Ok(bytes.unwrap_or(0))
 }

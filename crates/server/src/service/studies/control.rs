@@ -44,7 +44,7 @@ impl ServiceControl {
     fn find(&self, text: &str, view: &ManagerView) -> Result<StudyStatus, ControlError> {
         let id = Self::id(text)?;
         // A statement of its own: the lock is released before `missing` reads the quarantine from disk.
-        let study = self.0.studies.lock().get(&id).map(|entry| remarks::with(entry.view(id), id, view));
+        let study = self.0.studies.lock().get(&id).map(|entry| entry.with_remarks(id, view));
         study.ok_or_else(|| self.missing(id))
     }
 
@@ -162,7 +162,7 @@ impl Control for ServiceControl {
         Box::pin(async move {
             let view = self.look().await?;
             let entries = self.0.studies.lock();
-            Ok(entries.iter().map(|(id, entry)| remarks::with(entry.view(*id), *id, &view)).collect())
+            Ok(entries.iter().map(|(id, entry)| entry.with_remarks(*id, &view)).collect())
         })
     }
 

@@ -1,11 +1,14 @@
 //! State of one study on the manager.
 
+use super::remarks;
 use crate::service::metrics::{PlannedReuse, StudySample};
 use crate::service::scaling::StudyNeed;
 use crate::service::state::{StoredSubmission, StudyEnd};
+use pleach_actors::manager::ManagerView;
 use pleach_api::digest::InputDigest;
 use pleach_api::schema::{StudyState, StudyStatus};
 use pleach_execution::progress::{Progress, ProgressCounts};
+use pleach_workflow::plain_name;
 use time::OffsetDateTime;
 
 fn moment(seconds: u64) -> Option<OffsetDateTime> {
@@ -88,6 +91,16 @@ impl Entry {
             deadline: submission.deadline.map(|seconds| seconds as f64),
             budget: submission.budget,
         })
+    }
+
+    /// Returns the status with remarks on the conditions that keep the study waiting.
+    pub(super) fn with_remarks(&self, id: u32, view: &ManagerView) -> StudyStatus {
+        let operations = self.kept.submission.operations.iter();
+        let on_accelerators: Vec<&str> = operations
+            .filter(|operation| operation.needs_accelerator())
+            .map(|operation| plain_name(&operation.name))
+            .collect();
+        remarks::with(self.view(id), id, &on_accelerators, view)
     }
 
     pub(super) fn view(&self, id: u32) -> StudyStatus {

@@ -7,12 +7,19 @@ use pleach_actors::manager::{ManagerView, StudyView, WorkerState, WorkerView};
 use pleach_api::schema::{StudyState, StudyStatus};
 
 /// Adds the remarks to a study.
-pub(super) fn with(mut study: StudyStatus, id: u32, view: &ManagerView) -> StudyStatus {
+///
+/// `on_accelerators` lists the operations of the study that need an accelerator.
+pub(super) fn with(
+    mut study: StudyStatus,
+    id: u32,
+    on_accelerators: &[&str],
+    view: &ManagerView,
+) -> StudyStatus {
     if study.state != StudyState::Running {
         return study;
     }
     let running = view.studies.iter().find(|running| running.id.study == id);
-    let missing = lacks_workers(running, &view.workers);
+    let missing = lacks_workers(running, on_accelerators, &view.workers);
     if missing.is_some() {
         study.remaining_seconds = None;
     }
@@ -30,13 +37,24 @@ pub(super) fn with(mut study: StudyStatus, id: u32, view: &ManagerView) -> Study
 }
 
 /// Returns why no worker can execute a study, or `None` if one can. `running` is `None` until the study is planned.
-fn lacks_workers(running: Option<&StudyView>, workers: &[WorkerView]) -> Option<String> {
+fn lacks_workers(
+    running: Option<&StudyView>,
+    on_accelerators: &[&str],
+    workers: &[WorkerView],
+) -> Option<String> {
     if workers.is_empty() {
         return Some("no workers".to_owned());
     }
     let active = || workers.iter().filter(|worker| worker.state == WorkerState::Active);
     if active().next().is_none() {
         return Some("all workers are draining".to_owned());
+    }
+    // Workers that run other stages of the study do not help here.
+    if running.is_some()
+        && let Some(operation) = on_accelerators.first()
+        && active().all(|worker| worker.accelerators as usize <= worker.closed_slots.len())
+    {
+        return Some(format!("waiting for a worker with an accelerator, which {operation} needs"));
     }
     let running = running.filter(|running| running.able_workers == 0)?;
     let needs = |worker: &WorkerView| match worker.spill_bytes >= running.min_bytes {
@@ -142,7 +160,7 @@ mod tests {
     }
 
     fn remarks(view: &ManagerView) -> (Vec<String>, Option<f64>) {
-        let study = with(study(), 1, view);
+        let study = with(study(), 1, &[], view);
         (study.remarks, study.remaining_seconds)
     }
 
@@ -182,6 +200,29 @@ mod tests {
     #[test]
     fn ended_study_has_no_remarks() {
         let study = StudyStatus { state: StudyState::Complete, ..study() };
-        assert_eq!(with(study.clone(), 1, &ManagerView::default()), study);
+        assert_eq!(with(study.clone(), 1, &["python:a.b"], &ManagerView::default()), study);
+    }
+
+    #[test]
+    fn study_waits_for_an_accelerator_that_an_operation_needs() {
+        let large = 2_000_000_000;
+        let with_slots = |accelerators, closed: usize| WorkerView {
+            accelerators,
+            closed_slots: vec!["lost".to_owned(); closed],
+            ..worker(large, WorkerState::Active)
+        };
+        let of = |workers, able, needs: &[&str]| {
+            let study = with(study(), 1, needs, &view(workers, able, 0));
+            (study.remarks, study.remaining_seconds)
+        };
+        let waits = "waiting for a worker with an accelerator, which python:a.b needs";
+        // The worker may be able to run another stage.
+        for (accelerators, closed) in [(0, 0), (1, 1)] {
+            let said = of(vec![with_slots(accelerators, closed)], 1, &["python:a.b"]);
+            assert_eq!(said, (vec![waits.to_owned()], None));
+        }
+        let runs = (Vec::new(), Some(70.0));
+        assert_eq!(of(vec![with_slots(0, 0), with_slots(2, 1)], 1, &["python:a.b"]), runs);
+        assert_eq!(of(vec![with_slots(0, 0)], 1, &[]), runs);
     }
 }
