@@ -142,6 +142,35 @@ fn code_arrives_while_a_study_runs() {
     cluster.nothing_is_left();
 }
 
+/// Workers with the operations and without accelerators do not run one that needs an accelerator, and the study says so. An
+/// emulated device runs it.
+#[test]
+fn study_waits_for_a_worker_with_an_accelerator() {
+    let Some(python) = python("study_waits_for_a_worker_with_an_accelerator") else { return };
+    let (study, expected) = pipeline(&python);
+    let manifest = study.path("flow/pleach.toml");
+    let text = fs::read_to_string(&manifest).expect("a manifest");
+    let name = "name = \"python:measure.threshold\"\n";
+    assert!(text.contains(name), "{text}");
+    let declared = format!("{name}device = \"accelerator\"\ndevice_memory = \"1MB\"\n");
+    fs::write(&manifest, text.replace(name, &declared)).expect("written");
+    let manifest = manifest.to_str().expect("UTF-8");
+    let mut cluster = Cluster::new(&study);
+    let none = ["--python", &python, "--accelerators", "none"];
+    cluster.start_worker("without", &[&none[..], &["--operations", manifest]].concat());
+    cluster.start_worker("allows", &[&none[..], &["--allow-code"]].concat());
+    let id = cluster.submit(&["--python", &python]);
+    let waits = "waiting for a worker with an accelerator, which python:measure.threshold needs";
+    cluster.wait_until(|cluster| remarks(cluster, &id).contains(waits));
+    assert_eq!(cluster.state_of(&id), "running");
+    let with = ["--python", &python, "--accelerators", "emulate:1x", "--operations", manifest];
+    cluster.start_worker("with", &with);
+    cluster.completed(&id);
+    assert_eq!(cluster.responses(&id), expected);
+    assert!(cluster.log("with").contains("accelerator: emulated 1x"), "{}", cluster.log("with"));
+    cluster.nothing_is_left();
+}
+
 /// The worker has neither the code nor the libraries, but `uv`. Its Python is the system's.
 #[test]
 fn locked_environments_are_built_on_workers() {

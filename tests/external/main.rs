@@ -13,6 +13,7 @@ mod study;
 
 mod classifier;
 mod client;
+mod devices;
 mod faults;
 mod instrument;
 mod mixed;
