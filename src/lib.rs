@@ -61,6 +61,8 @@ static ALLOCATOR: pleach_pages::RecyclingAllocator = pleach_pages::RecyclingAllo
 /// `main`, since it installs a panic hook and reads the arguments of the process.
 #[must_use]
 pub fn run(operations: &Registry) -> ExitCode {
+    // Before anything else: the child that tries the drivers of devices does nothing else.
+    pleach_accelerate::serve_probe();
     exit::install_panic_hook();
     match cli::parse() {
         Ok(command) => {

@@ -1,5 +1,7 @@
 //! Opens the devices of a [`DeviceSpec`].
 
+#[cfg(feature = "opencl")]
+use crate::opencl;
 use crate::{Device, DeviceSpec, EmulatedDevice};
 use std::fmt;
 use thiserror::Error;
@@ -44,9 +46,16 @@ fn list(present: &[String], remarks: &[String]) -> String {
 /// Returns a [`FindError`] if fewer devices are usable than [`DeviceSpec::Count`] asks for.
 pub fn find(spec: &DeviceSpec, memory_limit: Option<u64>) -> Result<FoundDevices, FindError> {
     match spec {
-        DeviceSpec::None | DeviceSpec::Auto | DeviceSpec::All => Ok(FoundDevices::default()),
+        DeviceSpec::None => Ok(FoundDevices::default()),
+        DeviceSpec::Auto => Ok(open(false, usize::MAX, memory_limit)),
+        DeviceSpec::All => Ok(open(true, usize::MAX, memory_limit)),
         DeviceSpec::Count(wanted) => {
-            Err(FindError { wanted: *wanted, present: Vec::new(), remarks: Vec::new() })
+            let found = open(true, *wanted as usize, memory_limit);
+            if found.devices.len() == *wanted as usize {
+                return Ok(found);
+            }
+            let present = found.devices.iter().map(|device| device.name().to_owned()).collect();
+            Err(FindError { wanted: *wanted, present, remarks: found.remarks })
         }
         DeviceSpec::Emulated(factors) => {
             let device =
@@ -54,4 +63,22 @@ pub fn find(spec: &DeviceSpec, memory_limit: Option<u64>) -> Result<FoundDevices
             Ok(FoundDevices { devices: factors.iter().map(device).collect(), remarks: Vec::new() })
         }
     }
+}
+
+/// Opens at most `count` OpenCL devices, processors only if `processors`.
+#[cfg(feature = "opencl")]
+fn open(processors: bool, count: usize, memory_limit: Option<u64>) -> FoundDevices {
+    let unusable = |remark: String| FoundDevices { devices: Vec::new(), remarks: vec![remark] };
+    if !opencl::is_library_present() {
+        return unusable("no OpenCL library (libOpenCL.so.1) is installed".to_owned());
+    }
+    match opencl::probe::crash() {
+        Some(remark) => unusable(remark),
+        None => opencl::open(processors, count, memory_limit),
+    }
+}
+
+#[cfg(not(feature = "opencl"))]
+fn open(_: bool, _: usize, _: Option<u64>) -> FoundDevices {
+    FoundDevices { devices: Vec::new(), remarks: vec!["this program is built without OpenCL".to_owned()] }
 }

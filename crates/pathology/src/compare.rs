@@ -24,6 +24,7 @@ pub(crate) const MASKS: TypedOperation = TypedOperation {
     bytes_a_pixel: 0.0,
     fixed_bytes: 0,
     within_core: Some(&CORE_MASKS),
+    device: None,
     run: masks,
 };
 
@@ -39,6 +40,7 @@ pub(crate) const OBJECTS: TypedOperation = TypedOperation {
     bytes_a_pixel: 2.0,
     fixed_bytes: 0,
     within_core: Some(&OWNED_OBJECTS),
+    device: None,
     run: nuclei,
 };
 

@@ -5,12 +5,15 @@
 
 use crate::kernels::Connectivity;
 use crate::objects::PixelObjects;
+use pleach_accelerate::kernels::{self, ImageSize};
+use pleach_accelerate::{Device, DeviceError, OpenClDevice, Task};
 use pleach_regions::{
     AnnotatedObjects, DataRegion, DenseArray, ElementType, LabelMap, PartError, PixelRectangle, RaggedArray,
     Raster, ShapeError, Table, WrongElement,
 };
 use pleach_workflow::{
-    Accepts, Argument, Operation, OperationError, Port, Value, check_arguments, check_count, core_of,
+    Accelerated, AcceleratedError, Accepts, Argument, Operation, OperationError, Port, Value,
+    check_arguments, check_count, core_of,
 };
 
 /// Accepts any 8-bit gray level.
@@ -55,7 +58,58 @@ pub(crate) struct TypedOperation {
     /// The variant of this operation that measures within the core of a window. The variant of a variant measures within
     /// regions of interest: on the pixels of a mask.
     pub(crate) within_core: Option<&'static TypedOperation>,
+    /// The variant for accelerators, with equal bits.
+    pub(crate) device: Option<DeviceVariant>,
     pub(crate) run: fn(&Inputs<'_>, &Arguments<'_>) -> Result<Vec<DataRegion>, OperationError>,
+}
+
+/// The variant of an operation for OpenCL devices.
+pub(crate) struct DeviceVariant {
+    /// Declared gain. Without a measured one it is that of a like operation in the published runtime system Region Templates
+    /// (`runtime/examples/PipelineTasks`: milliseconds on a core / on an accelerator).
+    pub(crate) gain: f64,
+    /// Buffers alive at the same time, per pixel, inputs included.
+    pub(crate) bytes_a_pixel: f64,
+    /// Buffers whose size does not depend on the image.
+    pub(crate) fixed_bytes: u64,
+    pub(crate) run:
+        fn(&mut Task<'_>, &Inputs<'_>, &Arguments<'_>) -> Result<Vec<DataRegion>, AcceleratedError>,
+}
+
+/// An operation as its variant for accelerators.
+impl Accelerated for TypedOperation {
+    fn gain(&self) -> f64 {
+        self.device.as_ref().map_or(1.0, |device| device.gain)
+    }
+
+    fn device_bytes(&self, pixels: u64) -> u64 {
+        self.device.as_ref().map_or(0, |device| bytes(pixels, device.bytes_a_pixel, device.fixed_bytes))
+    }
+
+    fn run_on(
+        &self,
+        device: &mut dyn Device,
+        inputs: &[&DataRegion],
+        arguments: &[Value],
+    ) -> Result<Vec<DataRegion>, AcceleratedError> {
+        let inputs = Inputs::check(self.inputs, inputs)?;
+        let arguments = Arguments::check(self.arguments, arguments)?;
+        let Some(variant) = &self.device else {
+            let (device, cause) = (device.name().to_owned(), format!("{} has no kernels", self.name));
+            return Err(DeviceError::Unsupported { device, cause }.into());
+        };
+        (variant.run)(&mut OpenClDevice::of(device)?.begin()?, &inputs, &arguments)
+    }
+}
+
+#[expect(
+    clippy::cast_precision_loss,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "an estimate; a cast from f64 saturates"
+)]
+fn bytes(pixels: u64, a_pixel: f64, fixed: u64) -> u64 {
+    ((pixels as f64 * a_pixel).ceil() as u64).saturating_add(fixed)
 }
 
 impl Operation for TypedOperation {
@@ -92,14 +146,12 @@ impl Operation for TypedOperation {
         pixels as f64 * self.nanoseconds_a_pixel * 1e-9
     }
 
-    #[expect(
-        clippy::cast_precision_loss,
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "an estimate; a cast from f64 saturates"
-    )]
     fn memory_bytes(&self, pixels: u64) -> u64 {
-        ((pixels as f64 * self.bytes_a_pixel).ceil() as u64).saturating_add(self.fixed_bytes)
+        bytes(pixels, self.bytes_a_pixel, self.fixed_bytes)
+    }
+
+    fn accelerated(&self) -> Option<&dyn Accelerated> {
+        self.device.as_ref().map(|_| self as &dyn Accelerated)
     }
 
     fn run(&self, inputs: &[&DataRegion], arguments: &[Value]) -> Result<Vec<DataRegion>, OperationError> {
@@ -145,6 +197,16 @@ impl<'a> Inputs<'a> {
         }
         let (width_px, height_px) = size.unwrap_or_default();
         Ok(Self { ports, regions, width_px, height_px })
+    }
+
+    /// Returns input `index`.
+    pub(crate) fn region(&self, index: usize) -> &'a DataRegion {
+        self.regions[index]
+    }
+
+    /// Returns the size of the images, for kernels of a device.
+    pub(crate) fn image_size(&self, task: &Task<'_>) -> Result<ImageSize, DeviceError> {
+        kernels::image_size(task, self.width_px, self.height_px)
     }
 
     /// Returns the width of the images, pixels.

@@ -62,7 +62,7 @@ impl KeptFiles {
         let new = || sealed(&region.content()).map(Arc::new);
         let bytes = region.bytes();
         let attachment = region.attachment().filter(|_| (LEAST_BYTES..=most).contains(&bytes));
-        let Some(slot) = attachment.and_then(|attachment| attachment.get_or_init(Slot::default)) else {
+        let Some(slot) = attachment.map(|attachment| attachment.get_or_init(Slot::default)) else {
             return new();
         };
         let mut place = slot.file.lock();

@@ -21,6 +21,7 @@ pub(crate) const CORE_MASKS: TypedOperation = TypedOperation {
     bytes_a_pixel: 0.0,
     fixed_bytes: 0,
     within_core: Some(&COUNTED_MASKS),
+    device: None,
     run: masks,
 };
 
@@ -39,6 +40,7 @@ pub(crate) const OWNED_OBJECTS: TypedOperation = TypedOperation {
     bytes_a_pixel: 2.0,
     fixed_bytes: 0,
     within_core: Some(&COUNTED_OBJECTS),
+    device: None,
     run: objects,
 };
 

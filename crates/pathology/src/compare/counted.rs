@@ -21,6 +21,7 @@ pub(crate) const COUNTED_MASKS: TypedOperation = TypedOperation {
     bytes_a_pixel: 2.0,
     fixed_bytes: 0,
     within_core: None,
+    device: None,
     run: masks,
 };
 
@@ -39,6 +40,7 @@ pub(crate) const COUNTED_OBJECTS: TypedOperation = TypedOperation {
     bytes_a_pixel: 2.0,
     fixed_bytes: 0,
     within_core: None,
+    device: None,
     run: objects,
 };
 

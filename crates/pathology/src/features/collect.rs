@@ -23,6 +23,7 @@ pub(crate) const COLLECT: TypedOperation = TypedOperation {
     bytes_a_pixel: 1.9,
     fixed_bytes: 0,
     within_core: None,
+    device: None,
     run,
 };
 

@@ -16,6 +16,7 @@ pub(crate) const LABELS: TypedOperation = TypedOperation {
     bytes_a_pixel: 4.5,
     fixed_bytes: 0,
     within_core: None,
+    device: None,
     run,
 };
 

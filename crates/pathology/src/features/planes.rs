@@ -16,6 +16,7 @@ pub(crate) const CHANNELS_OF_TILE: TypedOperation = TypedOperation {
     bytes_a_pixel: 4.0,
     fixed_bytes: 0,
     within_core: None,
+    device: None,
     run: |inputs, _| Ok(vec![inputs.array_u8(CHANNELS, channels::channels(inputs.pixels(0)?))?]),
 };
 
@@ -30,6 +31,7 @@ pub(crate) const GRADIENT: TypedOperation = TypedOperation {
     bytes_a_pixel: 4.0,
     fixed_bytes: 0,
     within_core: None,
+    device: None,
     run: |inputs, _| {
         Ok(vec![inputs.array_u8(CHANNELS, gradient::gradient(planes(inputs)?, inputs.width()))?])
     },

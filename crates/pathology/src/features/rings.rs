@@ -42,6 +42,7 @@ pub(crate) const RINGS: TypedOperation = TypedOperation {
     bytes_a_pixel: 0.6,
     fixed_bytes: 0,
     within_core: None,
+    device: None,
     run,
 };
 

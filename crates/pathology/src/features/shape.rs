@@ -26,6 +26,7 @@ pub(crate) const SHAPE: TypedOperation = TypedOperation {
     bytes_a_pixel: 0.85,
     fixed_bytes: 0,
     within_core: None,
+    device: None,
     run,
 };
 

@@ -19,6 +19,7 @@ pub(crate) const NUCLEUS_STATISTICS: TypedOperation = TypedOperation {
     bytes_a_pixel: 0.34,
     fixed_bytes: 0,
     within_core: None,
+    device: None,
     run: nuclei,
 };
 

@@ -17,6 +17,7 @@ pub(crate) const SUMMARY: TypedOperation = TypedOperation {
     bytes_a_pixel: 0.006,
     fixed_bytes: 4096,
     within_core: Some(&CORE_SUMMARY),
+    device: None,
     run: all,
 };
 
@@ -31,6 +32,7 @@ pub(crate) const CORE_SUMMARY: TypedOperation = TypedOperation {
     bytes_a_pixel: 0.006,
     fixed_bytes: 4096,
     within_core: None,
+    device: None,
     run: owned,
 };
 

@@ -31,6 +31,7 @@ pub(crate) const TEXTURE: TypedOperation = TypedOperation {
     bytes_a_pixel: 0.32,
     fixed_bytes: 0,
     within_core: None,
+    device: None,
     run,
 };
 

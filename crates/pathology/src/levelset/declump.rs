@@ -27,6 +27,7 @@ pub(crate) const DECLUMP: TypedOperation = TypedOperation {
     bytes_a_pixel: 6.0,
     fixed_bytes: 0,
     within_core: None,
+    device: None,
     run,
 };
 

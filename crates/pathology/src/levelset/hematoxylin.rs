@@ -20,6 +20,7 @@ pub(crate) const HEMATOXYLIN: TypedOperation = TypedOperation {
     bytes_a_pixel: 2.0,
     fixed_bytes: 0,
     within_core: None,
+    device: None,
     run,
 };
 

@@ -16,6 +16,7 @@ pub(crate) const REFINE: TypedOperation = TypedOperation {
     bytes_a_pixel: 22.5,
     fixed_bytes: 0,
     within_core: None,
+    device: None,
     run,
 };
 

@@ -16,6 +16,7 @@ pub(crate) const THRESHOLD: TypedOperation = TypedOperation {
     bytes_a_pixel: 1.0,
     fixed_bytes: 0,
     within_core: None,
+    device: None,
     run,
 };
 

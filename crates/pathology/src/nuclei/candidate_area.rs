@@ -15,6 +15,7 @@ pub(crate) const CANDIDATE_AREA: TypedOperation = TypedOperation {
     bytes_a_pixel: 1.3,
     fixed_bytes: 0,
     within_core: None,
+    device: None,
     run,
 };
 

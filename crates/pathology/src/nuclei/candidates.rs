@@ -15,6 +15,7 @@ pub(crate) const CANDIDATES: TypedOperation = TypedOperation {
     bytes_a_pixel: 3.4,
     fixed_bytes: 0,
     within_core: None,
+    device: None,
     run,
 };
 

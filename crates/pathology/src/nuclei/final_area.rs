@@ -20,6 +20,7 @@ pub(crate) const FINAL_AREA: TypedOperation = TypedOperation {
     bytes_a_pixel: 2.3,
     fixed_bytes: 0,
     within_core: None,
+    device: None,
     run,
 };
 

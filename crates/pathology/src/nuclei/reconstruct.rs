@@ -1,10 +1,15 @@
 //! t2: the inverted red channel, and its reconstruction, where everything nucleus-sized and darker is flattened.
 
 use super::{NORMALIZED, opencv};
-use crate::kernels::{morphology, reconstruct::reconstruct};
-use crate::typed_operation::{Arguments, CONNECTIVITY, Inputs, TypedOperation, argument, port};
+use crate::kernels::{Connectivity, morphology, reconstruct::reconstruct};
+use crate::typed_operation::{
+    Arguments, CONNECTIVITY, DeviceVariant, Inputs, TypedOperation, argument, port,
+};
+use pleach_accelerate::Task;
+use pleach_accelerate::kernels::opening::{self, Opened};
+use pleach_accelerate::kernels::reconstruct as device_reconstruct;
 use pleach_regions::{DataRegion, ElementType};
-use pleach_workflow::OperationError;
+use pleach_workflow::{AcceleratedError, OperationError};
 
 pub(crate) const RECONSTRUCT: TypedOperation = TypedOperation {
     name: "nuclei.reconstruct",
@@ -17,6 +22,14 @@ pub(crate) const RECONSTRUCT: TypedOperation = TypedOperation {
     bytes_a_pixel: 5.4,
     fixed_bytes: 0,
     within_core: None,
+    device: Some(DeviceVariant {
+        // "Open" and "Recon" together: (152.2 + 1748.3) / (16.54 + 318.9).
+        gain: 5.7,
+        // 3 of the image, 3 of planes, 2 of guarded planes, 1 of the result, and their margins on small tiles.
+        bytes_a_pixel: 10.0,
+        fixed_bytes: 1 << 20,
+        run: run_on,
+    }),
     run,
 };
 
@@ -35,4 +48,20 @@ fn run(inputs: &Inputs<'_>, arguments: &Arguments<'_>) -> Result<Vec<DataRegion>
     reconstruct(&mut marker, &mask, width + 2, arguments.connectivity(0));
     let recon = morphology::crop(&marker, width + 2, 1);
     Ok(vec![inputs.gray(rc)?, inputs.gray(recon)?])
+}
+
+fn run_on(
+    task: &mut Task<'_>,
+    inputs: &Inputs<'_>,
+    arguments: &Arguments<'_>,
+) -> Result<Vec<DataRegion>, AcceleratedError> {
+    let (image, size) = (task.input(inputs.region(0))?, inputs.image_size(task)?);
+    let Opened { inverted_red, marker, mask } = opening::open_inverted_red(task, &image, size)?;
+    let eight = arguments.connectivity(0) == Connectivity::Eight;
+    device_reconstruct::reconstruct(task, &marker, &mask, size.padded(1), eight)?;
+    let recon = opening::without_margin(task, &marker, size)?;
+    let outputs = vec![inputs.gray(task.download(&inverted_red)?)?, inputs.gray(task.download(&recon)?)?];
+    task.keep(&outputs[0], inverted_red);
+    task.keep(&outputs[1], recon);
+    Ok(outputs)
 }

@@ -22,6 +22,7 @@ pub(crate) const NUCLEI: TypedOperation = TypedOperation {
     bytes_a_pixel: 4.3,
     fixed_bytes: 0,
     within_core: None,
+    device: None,
     run,
 };
 

@@ -20,6 +20,7 @@ pub(crate) const SEPARATE: TypedOperation = TypedOperation {
     bytes_a_pixel: 10.5,
     fixed_bytes: 0,
     within_core: None,
+    device: None,
     run,
 };
 

@@ -136,5 +136,10 @@ fn make(kind: usize, (width, rows): (usize, usize), seed: u64) -> Image {
 
 /// Returns an image of any kind.
 pub(crate) fn image() -> impl Strategy<Value = Image> {
-    (0..12_usize, size(), any::<u64>()).prop_map(|(kind, size, seed)| make(kind, size, seed))
+    image_of(size())
+}
+
+/// Returns an image of any kind, of these widths and heights.
+pub(crate) fn image_of(sizes: impl Strategy<Value = (usize, usize)>) -> impl Strategy<Value = Image> {
+    (0..12_usize, sizes, any::<u64>()).prop_map(|(kind, size, seed)| make(kind, size, seed))
 }

@@ -8,3 +8,5 @@ mod objects;
 #[path = "../support/operations.rs"]
 mod operations;
 mod reference;
+#[path = "../support/reference.rs"]
+mod reference_masks;

@@ -1,0 +1,30 @@
+// Red blood cells and background of a B, G, R image.
+
+// Writes the mask of the pixels that reach `weak` (the least R for each G), and the marker of those that reach `strong` too. Counts
+// pixels with all channels above those of `bright` (B | G << 8 | R << 16).
+kernel void thresholds(global const uchar *bgr, global const ushort *strong, global const ushort *weak, global uchar *marker,
+                       global uchar *mask, global uint *background, uint bright, uint pixels) {
+  local uint in_group;
+  uint item = get_local_id(0);
+  if (item == 0) in_group = 0;
+  barrier(CLK_LOCAL_MEM_FENCE);
+  uint pixel = get_global_id(0);
+  if (pixel < pixels) {
+    ulong at = 3 * (ulong)pixel;
+    uint b = bgr[at], g = bgr[at + 1], r = bgr[at + 2];
+    bool is_weak = r >= weak[g];
+    mask[pixel] = is_weak ? 255 : 0;
+    marker[pixel] = is_weak && r >= strong[g] ? 255 : 0;
+    if (b > (bright & 255) && g > (bright >> 8 & 255) && r > (bright >> 16)) atomic_inc(&in_group);
+  }
+  barrier(CLK_LOCAL_MEM_FENCE);
+  if (item == 0 && in_group > 0) atomic_add(background, in_group);
+}
+
+// Clears the pixels of a mask whose R is not above B.
+kernel void clear_not_red(global const uchar *bgr, global uchar *mask, uint pixels) {
+  uint pixel = get_global_id(0);
+  if (pixel >= pixels) return;
+  ulong at = 3 * (ulong)pixel;
+  if (bgr[at + 2] <= bgr[at]) mask[pixel] = 0;
+}

@@ -1,0 +1,19 @@
+//! OpenCL devices: one in-order queue each, compiled programs, buffers and resident regions.
+//!
+//! The loader `libOpenCL` is opened at run time, so the program starts without it. All unsafe calls of the driver are in this
+//! module. Their arguments come from the kernels of this crate only.
+
+mod candidates;
+mod device;
+mod errors;
+mod memory;
+pub(crate) mod probe;
+mod program;
+mod task;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use candidates::{is_library_present, open};
+pub use device::OpenClDevice;
+pub use memory::Buffer;
+pub use task::Task;

@@ -1,0 +1,78 @@
+//! A trial of the OpenCL drivers in a child process, since a driver may crash when it is loaded.
+//!
+//! The child is this program again with [`VARIABLE`] set: a fork of a process with threads could only call functions that are safe
+//! in signal handlers, and loading a library is none. [`serve_probe`] is therefore the first call in `main`. A program that does not
+//! call it, such as a test, loads the drivers without a trial.
+
+use opencl3::device::CL_DEVICE_TYPE_ALL;
+use opencl3::platform::get_platforms;
+use std::io;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Set in the child.
+const VARIABLE: &str = "PLEACH_PROBE_DEVICES";
+
+/// 20 s: drivers load within 1 s, on a busy machine within a few.
+const TIME_LIMIT: Duration = Duration::from_secs(20);
+
+/// 5 ms between two looks at the child, which takes some 50 ms.
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
+
+static IS_SERVED: AtomicBool = AtomicBool::new(false);
+
+/// Ends the process after a trial of the drivers if it is the child of [`find`](crate::find). Otherwise returns, and lets `find` start
+/// such a child.
+pub fn serve_probe() {
+    if std::env::var_os(VARIABLE).is_some() {
+        let listed = get_platforms().map(|platforms| {
+            platforms.iter().for_each(|platform| drop(platform.get_devices(CL_DEVICE_TYPE_ALL)));
+        });
+        // An error is no crash: the parent meets it again and reports it.
+        drop(listed);
+        std::process::exit(0);
+    }
+    IS_SERVED.store(true, Ordering::Relaxed);
+}
+
+/// Loads the drivers in a child process. Returns a remark if it crashes or hangs.
+pub(crate) fn crash() -> Option<String> {
+    if !IS_SERVED.load(Ordering::Relaxed) {
+        return None;
+    }
+    let ended = std::env::current_exe().and_then(|program| {
+        let mut child = Command::new(program)
+            .env(VARIABLE, "1")
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()?;
+        wait(&mut child)
+    });
+    let cause = match ended {
+        Ok(Some(status)) if status.success() => return None,
+        Ok(Some(status)) => format!("a driver crashes when it is loaded ({status})"),
+        Ok(None) => format!("a driver does not load within {} s", TIME_LIMIT.as_secs()),
+        Err(error) => format!("the trial of the drivers did not start: {error}"),
+    };
+    Some(format!(
+        "OpenCL: {cause}; no device is used. Drivers are listed in /etc/OpenCL/vendors or by OCL_ICD_VENDORS"
+    ))
+}
+
+fn wait(child: &mut Child) -> io::Result<Option<ExitStatus>> {
+    let started = Instant::now();
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(Some(status));
+        }
+        if started.elapsed() > TIME_LIMIT {
+            child.kill()?;
+            child.wait()?;
+            return Ok(None);
+        }
+        thread::sleep(POLL_INTERVAL);
+    }
+}
