@@ -21,7 +21,7 @@ use super::admission::takes;
 use super::state::{BucketEntry, Rank};
 use super::{Effect, Worker};
 use crate::memory_model::BucketDemand;
-use crate::stage::{GAIN_UNIT, MAX_OFFERS, Offer};
+use crate::stage::{GAIN_UNIT, MAX_OFFERS, NodeId, Offer};
 use crate::worker::policy::SchedulePolicy;
 use crate::{LeaseId, SlotId, SlotKind};
 use std::cmp::Reverse;
@@ -44,6 +44,13 @@ struct Candidate {
     number: u64,
 }
 
+impl Candidate {
+    /// Returns the place in the plan's order, which decides between equal tasks.
+    fn place(&self) -> (Rank, NodeId) {
+        (self.rank, self.offer.node)
+    }
+}
+
 /// Decision for a slot.
 enum Pick {
     /// The task runs.
@@ -53,10 +60,14 @@ enum Pick {
 }
 
 impl Worker {
-    /// Holds up to `buckets` buckets at once on a worker with accelerators, 2.5 for each slot by default.
+    /// Holds up to `buckets` buckets at once on a worker with accelerators, 2.5 for each slot by default. Call it before the
+    /// first effect is polled.
     #[must_use]
     pub fn with_max_buckets(mut self, buckets: u32) -> Self {
         self.devices.set_max_buckets(buckets);
+        // The first request was for the default.
+        self.effects.clear();
+        self.requests.reset();
         self.balance();
         self
     }
@@ -160,15 +171,15 @@ impl Worker {
         let may_run = |task: &&Candidate| self.may_run(&task.offer, kind);
         let mut tasks: Vec<Candidate> = tasks.iter().filter(may_run).copied().collect();
         match (self.slots.by_kind().policy, kind) {
-            (SchedulePolicy::Fcfs, _) => tasks.sort_by_key(|task| task.number),
+            (SchedulePolicy::Fcfs, _) => tasks.sort_by_key(|task| (task.number, task.place())),
             (SchedulePolicy::Heft, _) => {
-                let place = |task: &Candidate| self.devices.queued_at(task.rank.2, task.offer.node);
-                tasks.retain(|task| place(task).is_none_or(|(queue, _)| queue == slot));
-                tasks.sort_by_key(|task| place(task).map(|(_, number)| number));
+                let queued = |task: &Candidate| self.devices.queued_at(task.rank.2, task.offer.node);
+                tasks.retain(|task| queued(task).is_none_or(|(queue, _)| queue == slot));
+                tasks.sort_by_key(|task| queued(task).map(|(_, number)| number));
             }
             (SchedulePolicy::Pats, SlotKind::Core) => {
                 tasks.retain(|task| !self.is_left_to_accelerators(&task.offer));
-                tasks.sort_by_key(|task| task.offer.order());
+                tasks.sort_by_key(|task| (task.offer.order(), task.place()));
             }
             (SchedulePolicy::Pats, SlotKind::Accelerator) => {
                 // An idle core runs a task of less gain than 1 sooner.
@@ -176,7 +187,7 @@ impl Worker {
                     task.offer.order() >= GAIN_UNIT || !task.offer.on_core || self.slots.free_cores() == 0
                 };
                 tasks.retain(is_faster);
-                tasks.sort_by_key(|task| Reverse(task.offer.order()));
+                tasks.sort_by_key(|task| (Reverse(task.offer.order()), task.place()));
                 self.put_local_first(slot, &mut tasks);
             }
         }
@@ -235,10 +246,15 @@ impl Worker {
 
     /// Queues each task that has become ready at the slot with the earliest estimated finish, in order of falling upward rank.
     fn queue_new_tasks(&mut self) {
-        let is_new = |task: &Candidate| self.devices.queued_at(task.rank.2, task.offer.node).is_none();
+        let is_new = |task: &Candidate| match self.devices.queued_at(task.rank.2, task.offer.node) {
+            // Its estimates may have changed, so that it has to leave the queue.
+            Some((slot, _)) => !self.may_run(&task.offer, self.slots.by_kind().kind(slot)),
+            None => true,
+        };
         let mut new: Vec<Candidate> = self.candidates().filter(is_new).collect();
-        new.sort_by_key(|task| Reverse(task.offer.upward_rank));
+        new.sort_by_key(|task| (Reverse(task.offer.upward_rank), task.place()));
         for Candidate { rank, offer, .. } in new {
+            self.devices.dequeue(rank.2, offer.node);
             let now = self.clock.now();
             let able = self.slots.open().filter_map(|slot| {
                 let kind = self.slots.by_kind().kind(slot);

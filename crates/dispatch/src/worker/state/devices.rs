@@ -2,7 +2,7 @@
 //!
 //! Invariants: a queued task has one slot. The queued time of a slot is the sum over its queue.
 
-use crate::stage::{NodeId, Offer};
+use crate::stage::{MAX_OFFERS, NodeId, Offer};
 use crate::{LeaseId, SlotId};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -49,6 +49,12 @@ impl Devices {
         let before = self.offers.remove(&lease).unwrap_or_default();
         let known =
             |node: NodeId| before.iter().find(|(_, offer)| offer.node == node).map(|(known, _)| *known);
+        if offers.len() < MAX_OFFERS {
+            // All ready tasks are offered. A queued one that is not has been withdrawn.
+            let is_offered = |node: NodeId| offers.iter().any(|offer| offer.node == node);
+            let gone = self.queued_of(lease).into_iter().filter(|(_, node)| !is_offered(*node));
+            gone.for_each(|(lease, node)| self.dequeue(lease, node));
+        }
         let numbered = offers.into_iter().map(|offer| (known(offer.node).unwrap_or(number), offer)).collect();
         self.offers.insert(lease, numbered);
     }
@@ -63,14 +69,18 @@ impl Devices {
         if let Some(offers) = self.offers.get_mut(&lease) {
             offers.retain(|(_, offer)| offer.node != node);
         }
-        self.dequeue((lease, node));
+        self.dequeue(lease, node);
     }
 
     /// Removes a bucket.
     pub(crate) fn remove(&mut self, lease: LeaseId) {
         self.offers.remove(&lease);
-        let queued: Vec<TaskOf> = self.queue.range((lease, NodeId(0))..).map(|(task, _)| *task).collect();
-        queued.into_iter().take_while(|task| task.0 == lease).for_each(|task| self.dequeue(task));
+        self.queued_of(lease).into_iter().for_each(|(lease, node)| self.dequeue(lease, node));
+    }
+
+    /// Returns the queued tasks of a bucket.
+    fn queued_of(&self, lease: LeaseId) -> Vec<TaskOf> {
+        self.queue.range((lease, NodeId(0))..=(lease, NodeId(u32::MAX))).map(|(task, _)| *task).collect()
     }
 
     /// Queues a task at a slot.
@@ -82,8 +92,9 @@ impl Devices {
         *queued = queued.saturating_add(time);
     }
 
-    fn dequeue(&mut self, task: TaskOf) {
-        if let Some(queued) = self.queue.remove(&task) {
+    /// Removes a task from its queue, if it has one.
+    pub(crate) fn dequeue(&mut self, lease: LeaseId, node: NodeId) {
+        if let Some(queued) = self.queue.remove(&(lease, node)) {
             let sum = self.queued_time.entry(queued.slot).or_default();
             *sum = sum.saturating_sub(queued.time);
         }

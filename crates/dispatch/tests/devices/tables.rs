@@ -1,0 +1,169 @@
+//! Makespans of the policies on the example of Region Templates, against those of a prototype. `--nocapture` prints them.
+
+use crate::clock::{Clock, PIPELINE, PipelineTask, Setup};
+use pleach_dispatch::worker::{SchedulePolicy, WorkerSlots};
+
+/// Instances of the example.
+const INSTANCES: u32 = 300;
+
+pub(crate) fn slots(cores: u32, accelerators: u32, policy: SchedulePolicy) -> WorkerSlots {
+    WorkerSlots { cores, accelerators, device_bytes: u64::MAX, policy }
+}
+
+fn seconds(setup: &Setup) -> f64 {
+    let outcome = Clock::run(setup);
+    let tasks = setup.instances as usize * setup.tasks.len();
+    assert!(outcome.ran.len() == tasks && outcome.ran.values().all(|ran| ran.len() == 1), "each task once");
+    outcome.seconds
+}
+
+fn example(policy: SchedulePolicy, in_flight: u32) -> Setup {
+    Setup::new(&PIPELINE, slots(16, 1, policy), INSTANCES, in_flight)
+}
+
+/// Asserts that a value differs from an expected one by at most this share.
+fn assert_near(value: f64, expected: f64, share: f64, cell: &str) {
+    let off = (value / expected - 1.0).abs();
+    assert!(off <= share, "{cell}: {value:.2} s instead of {expected} s, off by {:.1} %", off * 100.0);
+}
+
+/// Returns the least seconds of any schedule: tasks of the greatest gain on accelerators, until both kinds end at once.
+fn bound(tasks: &[PipelineTask], cores: f64, accelerators: f64, instances: f64) -> f64 {
+    let mut tasks: Vec<&PipelineTask> = tasks.iter().collect();
+    tasks.sort_by(|a, b| b.gain().total_cmp(&a.gain()));
+    let mut core = tasks.iter().map(|task| task.core_ms).sum::<f64>();
+    let mut device = 0.0;
+    for task in tasks {
+        let (rest, more) = (core - task.core_ms, device + task.device_ms);
+        if more / accelerators >= rest / cores {
+            // The share x of this task with (device + x * d) / A = (core - x * c) / C.
+            let x = (core / cores - device / accelerators)
+                / (task.device_ms / accelerators + task.core_ms / cores);
+            return (core - x * task.core_ms) / cores * instances / 1000.0;
+        }
+        (core, device) = (rest, more);
+    }
+    device / accelerators * instances / 1000.0
+}
+
+#[test]
+fn example_by_instances_in_flight() {
+    let bound = bound(&PIPELINE, 16.0, 1.0, f64::from(INSTANCES));
+    assert_near(bound, 72.7, 0.001, "bound");
+    let cores = seconds(&Setup::new(&PIPELINE, slots(16, 0, SchedulePolicy::Pats), INSTANCES, 40));
+    assert_near(cores, 144.0, 0.02, "cores alone");
+    let alone = Setup::new(&PIPELINE, slots(1, 1, SchedulePolicy::Pats), INSTANCES, 40);
+    println!("bound {bound:.1} s, cores alone {cores:.1} s, 1 core and 1 accelerator {:.1} s", seconds(&alone));
+    println!("| in flight | FCFS | HEFT | PATS | FCFS / PATS | HEFT / PATS |\n| --- | --- | --- | --- | --- | --- |");
+    let prototype = [
+        (16, [94.7, 108.3, 83.7]),
+        (24, [92.8, 91.6, 77.8]),
+        (40, [92.1, 88.8, 75.6]),
+        (128, [89.9, 88.0, 74.6]),
+    ];
+    for (in_flight, expected) in prototype {
+        let found = SchedulePolicy::ALL.map(|policy| seconds(&example(policy, in_flight)));
+        let [fcfs, heft, pats] = found;
+        let (by_fcfs, by_heft) = (fcfs / pats, heft / pats);
+        println!("| {in_flight} | {fcfs:.1} | {heft:.1} | {pats:.1} | {by_fcfs:.2} | {by_heft:.2} |");
+        for (policy, (found, expected)) in SchedulePolicy::ALL.iter().zip(found.into_iter().zip(expected)) {
+            assert_near(found, expected, 0.03, &format!("{policy}, {in_flight} in flight"));
+        }
+        if in_flight >= 40 {
+            assert!(by_fcfs >= 1.15 && by_heft >= 1.10, "at {in_flight}: {by_fcfs:.2}, {by_heft:.2}");
+            assert!(pats <= 1.06 * bound, "at {in_flight}: {pats:.1} s, the bound is {bound:.1} s");
+            assert!(cores / pats >= 1.85, "at {in_flight}: {cores:.1} s on cores, {pats:.1} s");
+        }
+    }
+}
+
+#[test]
+fn other_numbers_of_cores_and_accelerators() {
+    println!("| cores + accelerators | PATS | prototype |\n| --- | --- | --- |");
+    for (cores, accelerators, expected) in [(16, 1, 75.6), (12, 1, 91.0), (8, 1, 117.3), (3, 1, 173.4), (9, 3, 59.3)] {
+        let slots = slots(cores, accelerators, SchedulePolicy::Pats);
+        let found = seconds(&Setup::new(&PIPELINE, slots, INSTANCES, 40));
+        println!("without {:.1}", seconds(&Setup { answers: false, ..Setup::new(&PIPELINE, slots, INSTANCES, 40) }));
+        println!("| {cores} + {accelerators} | {found:.1} | {expected:.1} |");
+        assert_near(found, expected, 0.02, &format!("{cores} + {accelerators}"));
+    }
+}
+
+/// The tail rule ends few instances sooner. Without an answer of the manager, it does not apply.
+#[test]
+fn tail_rule_leaves_the_last_tasks_to_the_accelerator() {
+    println!("| instances | tail rule | without |\n| --- | --- | --- |");
+    for (instances, with, without) in [(1, 0.89, 1.34), (2, 1.77, 2.91), (8, 5.55, 6.09), (16, 5.53, 6.54)] {
+        let setup = Setup::new(&PIPELINE, slots(16, 1, SchedulePolicy::Pats), instances, 40);
+        let found = [true, false].map(|answers| seconds(&Setup { answers, ..setup.clone() }));
+        println!("| {instances} | {:.2} ({with}) | {:.2} ({without}) |", found[0], found[1]);
+    }
+}
+
+/// Returns the gains of the example times a random factor of 1 - `error` to 1 + `error` for each task, at least 0.05.
+fn wrong_gains(error: f64, seed: u64) -> Vec<f64> {
+    let mut random = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
+    let mut chance = || {
+        random ^= random << 13;
+        random ^= random >> 7;
+        random ^= random << 17;
+        (random >> 11) as f64 / (1u64 << 52) as f64 - 1.0
+    };
+    for _ in 0..8 {
+        chance();
+    }
+    PIPELINE.iter().map(|task| task.gain() * (1.0 + error * chance()).max(0.05)).collect()
+}
+
+/// Returns the gains with an adverse error: those below the median too high, those above too low.
+fn adverse_gains(error: f64) -> Vec<f64> {
+    let mut sorted: Vec<f64> = PIPELINE.iter().map(PipelineTask::gain).collect();
+    sorted.sort_by(f64::total_cmp);
+    let median = (sorted[4] + sorted[5]) / 2.0;
+    let wrong = |gain: f64| if gain < median { gain * (1.0 + error) } else { gain * (1.0 - error).max(0.05) };
+    PIPELINE.iter().map(|task| wrong(task.gain())).collect()
+}
+
+fn with_gains(policy: SchedulePolicy, gains: Vec<f64>) -> f64 {
+    seconds(&Setup { gains, ..example(policy, 40) })
+}
+
+#[test]
+fn wrong_estimates() {
+    println!("| e | PATS mean / worst | HEFT mean / worst | adverse PATS / HEFT | all too high PATS / HEFT |");
+    println!("| --- | --- | --- | --- | --- |");
+    for error in [0.1, 0.25, 0.5, 1.0] {
+        let many = |policy| {
+            let found: Vec<f64> = (1..=20).map(|seed| with_gains(policy, wrong_gains(error, seed))).collect();
+            (found.iter().sum::<f64>() / 20.0, found.iter().copied().fold(0.0, f64::max))
+        };
+        let (pats, heft) = (many(SchedulePolicy::Pats), many(SchedulePolicy::Heft));
+        let both = |gains: Vec<f64>| {
+            (with_gains(SchedulePolicy::Pats, gains.clone()), with_gains(SchedulePolicy::Heft, gains))
+        };
+        let adverse = both(adverse_gains(error));
+        let high = both(PIPELINE.iter().map(|task| task.gain() * (1.0 + error)).collect());
+        println!(
+            "| {error} | {:.1} / {:.1} | {:.1} / {:.1} | {:.1} / {:.1} | {:.1} / {:.1} |",
+            pats.0, pats.1, heft.0, heft.1, adverse.0, adverse.1, high.0, high.1
+        );
+    }
+    let gains: Vec<f64> = PIPELINE.iter().map(PipelineTask::gain).collect();
+    let mut order: Vec<usize> = (0..gains.len()).collect();
+    order.sort_by(|a, b| gains[*a].total_cmp(&gains[*b]));
+    let mut reversed = gains.clone();
+    order.iter().zip(order.iter().rev()).for_each(|(task, other)| reversed[*task] = gains[*other]);
+    println!("order reversed: PATS {:.1}", with_gains(SchedulePolicy::Pats, reversed));
+    let [fcfs, heft, pats] = SchedulePolicy::ALL.map(|policy| seconds(&Setup { spread: 0.3, ..example(policy, 40) }));
+    println!("durations ±30 %: FCFS {fcfs:.1}, HEFT {heft:.1}, PATS {pats:.1}");
+}
+
+#[test]
+fn transfers() {
+    println!("| transfer | PATS with locality | local tasks |\n| --- | --- | --- |");
+    for transfer_ms in [10.0, 20.0, 40.0] {
+        let gains = PIPELINE.iter().map(|task| task.core_ms / (task.device_ms + transfer_ms)).collect();
+        let outcome = Clock::run(&Setup { transfer_ms, gains, ..example(SchedulePolicy::Pats, 40) });
+        println!("| {transfer_ms} ms | {:.1} | {} |", outcome.seconds, outcome.local);
+    }
+}

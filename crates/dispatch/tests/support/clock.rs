@@ -1,0 +1,340 @@
+//! A worker with accelerators and its buckets, driven by a virtual clock. The worker and the buckets are the real state
+//! machines. Messages take no time.
+
+use crate::shapes::{key, stage, task};
+use pleach_dispatch::memory_model::{BucketDemand, MemoryBudget, OutputConsumption};
+use pleach_dispatch::message::{BucketWork, InstanceWork};
+use pleach_dispatch::plan::{OutputPlan, ReuseScope};
+use pleach_dispatch::stage::{self, BucketExecution, DeviceTask, NodeId};
+use pleach_dispatch::worker::{Effect, Worker, WorkerSlots};
+use pleach_dispatch::{BucketId, InstanceId, LeaseId, PlanId, SlotId, SlotKind};
+use pleach_workflow::{Stage, TaskInput};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap, VecDeque};
+use std::time::Duration;
+
+/// A task of a pipeline: seconds on a core, gain, and the tasks that it reads.
+#[derive(Clone, Debug)]
+pub(crate) struct PipelineTask {
+    pub(crate) name: &'static str,
+    pub(crate) core_ms: f64,
+    pub(crate) device_ms: f64,
+    pub(crate) reads: &'static [usize],
+}
+
+impl PipelineTask {
+    pub(crate) fn gain(&self) -> f64 {
+        self.core_ms / self.device_ms
+    }
+}
+
+/// The example of Region Templates (`runtime/examples/PipelineTasks`): milliseconds on a core and on a GPU.
+pub(crate) const PIPELINE: [PipelineTask; 10] = [
+    PipelineTask { name: "RBC", core_ms: 394.1, device_ms: 29.91, reads: &[] },
+    PipelineTask { name: "Open", core_ms: 152.2, device_ms: 16.54, reads: &[0] },
+    PipelineTask { name: "Recon", core_ms: 1748.3, device_ms: 318.9, reads: &[1] },
+    PipelineTask { name: "Area", core_ms: 129.5, device_ms: 28.1, reads: &[2] },
+    PipelineTask { name: "Distance", core_ms: 1587.3, device_ms: 229.9, reads: &[3] },
+    PipelineTask { name: "CCL", core_ms: 355.5, device_ms: 62.0, reads: &[4] },
+    PipelineTask { name: "Deconv", core_ms: 1096.9, device_ms: 78.15, reads: &[] },
+    PipelineTask { name: "PixelStats", core_ms: 151.7, device_ms: 8.97, reads: &[5] },
+    PipelineTask { name: "Gradient", core_ms: 1723.1, device_ms: 96.83, reads: &[5, 6] },
+    PipelineTask { name: "Sobel", core_ms: 294.2, device_ms: 17.89, reads: &[5, 6] },
+];
+
+/// A run of a pipeline on one worker.
+#[derive(Clone, Debug)]
+pub(crate) struct Setup {
+    pub(crate) tasks: Vec<PipelineTask>,
+    pub(crate) slots: WorkerSlots,
+    pub(crate) instances: u32,
+    /// Maximum of instances at once.
+    pub(crate) in_flight: u32,
+    /// By task: estimated gain.
+    pub(crate) gains: Vec<f64>,
+    /// True durations differ from the estimates by up to this share, at random.
+    pub(crate) spread: f64,
+    pub(crate) seed: u64,
+    /// Milliseconds of a transfer to or from an accelerator. A task whose input is there saves one of its two transfers.
+    pub(crate) transfer_ms: f64,
+    /// The manager answers whether it has more instances.
+    pub(crate) answers: bool,
+    /// Index of a task that ends with an error of the device, every so many tasks on accelerators.
+    pub(crate) fails_every: Option<u32>,
+}
+
+impl Setup {
+    pub(crate) fn new(tasks: &[PipelineTask], slots: WorkerSlots, instances: u32, in_flight: u32) -> Self {
+        Self {
+            gains: tasks.iter().map(PipelineTask::gain).collect(),
+            tasks: tasks.to_vec(),
+            slots,
+            instances,
+            in_flight,
+            spread: 0.0,
+            seed: 1,
+            transfer_ms: 0.0,
+            answers: true,
+            fails_every: None,
+        }
+    }
+
+    /// Returns the stage: the pipeline and a task that ends the instance, which takes no time and no slot.
+    fn stage(&self) -> Stage {
+        let read = |&task: &usize| TaskInput::Task { task, output: 0 };
+        let mut tasks: Vec<_> = (self.tasks.iter())
+            .map(|own| match own.reads {
+                [] => task(own.name, &[], &[TaskInput::StageInput(0)], 1),
+                reads => task(own.name, &[], &reads.iter().map(read).collect::<Vec<_>>(), 1),
+            })
+            .collect();
+        let is_read = |task: &usize| self.tasks.iter().any(|other| other.reads.contains(task));
+        let ends: Vec<_> = (0..self.tasks.len()).filter(|task| !is_read(task)).collect();
+        tasks.push(task("end", &[], &ends.iter().map(read).collect::<Vec<_>>(), 1));
+        stage(0, 1, tasks, &[(self.tasks.len(), 0)])
+    }
+
+    fn estimates(&self) -> Vec<DeviceTask> {
+        let estimate = |(task, gain): (&PipelineTask, &f64)| DeviceTask {
+            on_core: true,
+            on_accelerator: *gain > 0.0,
+            gain: (gain * 1000.0).round() as u32,
+            core_time: Duration::from_secs_f64(task.core_ms / 1000.0),
+            device_bytes: 1,
+            trial: None,
+        };
+        let own = self.tasks.iter().zip(&self.gains).map(estimate);
+        own.chain([DeviceTask::for_cores(Duration::ZERO)]).collect()
+    }
+}
+
+/// Result of a run.
+#[derive(Debug, Default)]
+pub(crate) struct Outcome {
+    pub(crate) seconds: f64,
+    /// Executions of each task of each instance that ended without an error, by kind.
+    pub(crate) ran: BTreeMap<(u32, usize), Vec<SlotKind>>,
+    /// Seconds of tasks on accelerators.
+    pub(crate) device_seconds: f64,
+    /// Tasks on an accelerator that had made them ready.
+    pub(crate) local: u32,
+}
+
+struct Running {
+    lease: LeaseId,
+    node: NodeId,
+    level: usize,
+}
+
+pub(crate) struct Clock<'a> {
+    setup: &'a Setup,
+    stage: Stage,
+    worker: Worker,
+    now: Duration,
+    /// Ends of running tasks: time, number of the start, slot.
+    ends: BinaryHeap<Reverse<(Duration, u64, SlotId)>>,
+    started: u64,
+    buckets: BTreeMap<LeaseId, BucketExecution>,
+    running: BTreeMap<SlotId, Running>,
+    /// By accelerator: its last task.
+    last: BTreeMap<SlotId, (LeaseId, NodeId)>,
+    after: BTreeMap<(LeaseId, NodeId), NodeId>,
+    local: VecDeque<(LeaseId, SlotId, NodeId)>,
+    calls: VecDeque<u64>,
+    asked: u32,
+    next: u32,
+    on_devices: u32,
+    random: u64,
+    outcome: Outcome,
+}
+
+impl<'a> Clock<'a> {
+    fn new(setup: &'a Setup) -> Self {
+        let mut worker =
+            Worker::new(setup.slots, MemoryBudget::UNLIMITED).with_max_buckets(setup.in_flight);
+        worker.handle_study(PlanId::first_round(0), 1, 0);
+        Self {
+            setup,
+            stage: setup.stage(),
+            worker,
+            now: Duration::ZERO,
+            ends: BinaryHeap::new(),
+            started: 0,
+            buckets: BTreeMap::new(),
+            running: BTreeMap::new(),
+            last: BTreeMap::new(),
+            after: BTreeMap::new(),
+            local: VecDeque::new(),
+            calls: VecDeque::new(),
+            asked: 0,
+            next: 0,
+            on_devices: 0,
+            random: setup.seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1,
+            outcome: Outcome::default(),
+        }
+    }
+
+    /// Runs all instances.
+    pub(crate) fn run(setup: &'a Setup) -> Outcome {
+        let mut clock = Self::new(setup);
+        clock.follow();
+        while let Some(Reverse((now, _, slot))) = clock.ends.pop() {
+            clock.now = now;
+            clock.worker.handle_time(now);
+            clock.end(slot);
+            clock.follow();
+        }
+        assert!(clock.buckets.is_empty(), "no task runs, and {} buckets are open", clock.buckets.len());
+        assert_eq!(clock.next, setup.instances, "instances were left at the manager");
+        clock.outcome.seconds = clock.now.as_secs_f64();
+        clock.outcome
+    }
+
+    fn demand(run: &BucketExecution) -> BucketDemand {
+        run.demand_without_bytes()
+    }
+
+    fn follow(&mut self) {
+        loop {
+            while let Some(effect) = self.worker.poll_effect() {
+                match effect {
+                    Effect::Grant { lease, slot, node } => self.local.push_back((lease, slot, node)),
+                    Effect::Request { buckets, after: None } => self.asked += buckets,
+                    Effect::Request { .. } => {}
+                    Effect::Call { call } => self.calls.push_back(call),
+                    effect => panic!("{effect:?}"),
+                }
+            }
+            if let Some((lease, slot, node)) = self.local.pop_front() {
+                self.start(lease, slot, node);
+            } else if !self.assign() {
+                // The answer follows the instances that the worker has asked for.
+                let Some(call) = self.calls.pop_front().filter(|_| self.setup.answers) else { return };
+                self.worker.handle_sync_ack(call);
+            }
+        }
+    }
+
+    /// Assigns the next instance, if the worker has asked for one. Returns false without one.
+    fn assign(&mut self) -> bool {
+        if self.asked == 0 || self.next == self.setup.instances {
+            return false;
+        }
+        self.asked -= 1;
+        let number = self.next;
+        self.next += 1;
+        let lease = LeaseId(u64::from(number));
+        self.worker.handle_assigned(lease, 0, BucketId(number), false);
+        let instance = InstanceWork {
+            id: InstanceId(number),
+            parameters: Vec::new(),
+            inputs: vec![key(number)],
+            outputs: vec![OutputPlan { key: key(1_000_000 + number), stored: true, reported: false }],
+            stays: false,
+        };
+        let (drain, sharing) = (OutputConsumption::default(), ReuseScope::Dataflow);
+        let work = BucketWork {
+            bucket: BucketId(number),
+            stage: 0,
+            pixels: 1,
+            drain,
+            sharing,
+            instances: vec![instance],
+            elsewhere: Vec::new(),
+        };
+        let bytes = self.stage.tasks.iter().map(|task| pleach_dispatch::memory_model::TaskMemory {
+            scratch: 0,
+            outputs: vec![0; task.writes.len()],
+        });
+        let mut run = BucketExecution::new(&self.stage, &work, bytes.collect(), None).expect("fits");
+        let slots = self.setup.slots;
+        run.set_device_tasks(&self.stage, self.setup.estimates(), slots.cores, slots.accelerators);
+        let demand = Self::demand(&run);
+        self.offer(lease, &run);
+        self.buckets.insert(lease, run);
+        self.worker.handle_demand(lease, demand);
+        true
+    }
+
+    fn offer(&mut self, lease: LeaseId, run: &BucketExecution) {
+        let offers = run.offers_without_bytes();
+        for offer in &offers {
+            if let Some(after) = offer.after {
+                self.after.insert((lease, offer.node), after);
+            }
+        }
+        self.worker.handle_offers(lease, offers);
+    }
+
+    /// Returns a random number from -1 to 1.
+    fn chance(&mut self) -> f64 {
+        self.random ^= self.random << 13;
+        self.random ^= self.random >> 7;
+        self.random ^= self.random << 17;
+        (self.random >> 11) as f64 / (1u64 << 52) as f64 - 1.0
+    }
+
+    fn start(&mut self, lease: LeaseId, slot: SlotId, node: NodeId) {
+        let run = self.buckets.get_mut(&lease).expect("a bucket");
+        let level = run.start_task(&self.stage, node, 0).expect("ready").task;
+        let demand = Self::demand(run);
+        let run = self.buckets.remove(&lease).expect("a bucket");
+        self.offer(lease, &run);
+        self.buckets.insert(lease, run);
+        let scale = 1.0 + self.setup.spread * self.chance();
+        let task = &self.setup.tasks[level];
+        let ms = match self.setup.slots.kind(slot) {
+            SlotKind::Core => task.core_ms,
+            SlotKind::Accelerator => {
+                let after = self.after.get(&(lease, node)).map(|after| (lease, *after));
+                let is_local = after.is_some() && self.last.get(&slot).copied() == after;
+                self.outcome.local += u32::from(is_local);
+                self.last.insert(slot, (lease, node));
+                task.device_ms + self.setup.transfer_ms * if is_local { 0.5 } else { 1.0 }
+            }
+        };
+        let time = Duration::from_secs_f64(ms * scale / 1000.0);
+        if std::env::var("TR").is_ok() { println!("W {:?} {slot} {lease} {level} for {time:?}", self.now); }
+        if self.setup.slots.kind(slot) == SlotKind::Accelerator {
+            self.outcome.device_seconds += time.as_secs_f64();
+        }
+        self.started += 1;
+        self.ends.push(Reverse((self.now + time, self.started, slot)));
+        let before = self.running.insert(slot, Running { lease, node, level });
+        assert!(before.is_none(), "{slot} runs two tasks");
+        self.worker.handle_demand(lease, demand);
+    }
+
+    fn end(&mut self, slot: SlotId) {
+        let Running { lease, node, level } = self.running.remove(&slot).expect("running");
+        let mut run = self.buckets.remove(&lease).expect("a bucket");
+        let kind = self.setup.slots.kind(slot);
+        self.on_devices += u32::from(kind == SlotKind::Accelerator);
+        let fails = self.setup.fails_every.is_some_and(|every| self.on_devices.is_multiple_of(every));
+        if kind == SlotKind::Accelerator && fails {
+            run.handle_device_failed(node);
+        } else {
+            self.outcome.ran.entry((lease.0 as u32, level)).or_default().push(kind);
+            run.handle_done(node);
+        }
+        // The last task of the stage only ends the instance.
+        let last = self.setup.tasks.len();
+        let next = run.demand_without_bytes().next;
+        if let Some(next) = next.filter(|next| run.request(&self.stage, *next).task == last) {
+            run.start_task(&self.stage, next, 0).expect("ready");
+            run.handle_done(next);
+        }
+        let mut is_over = false;
+        while let Some(effect) = run.poll_effect() {
+            is_over |= effect == stage::Effect::Over;
+        }
+        let demand = Self::demand(&run);
+        self.offer(lease, &run);
+        self.worker.handle_slot_free(slot, lease, demand);
+        if is_over {
+            self.worker.handle_bucket_finished(lease);
+        } else {
+            self.buckets.insert(lease, run);
+        }
+    }
+}
