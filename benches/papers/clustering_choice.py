@@ -97,8 +97,8 @@ def fig_29(context: Context) -> Result:
         pictures=[Picture("regret", "Regret of the choice by rule on the worst workflows", picture)],
         setting="All traces and generated workflows (seed 1).",
         why="the tree is a picture whose thresholds the text does not state, so that its branches cannot be compared. Our rule has the "
-        "same inputs (HRV, HDV) and those that it takes from the platform: workers, bandwidth, mean sizes. It is worst where tasks of "
-        "few seconds do not fill the workers: there it leaves tasks single, while DFJS joins them to jobs of its tuned run time.",
+        "same inputs (HRV, HDV) and those that it takes from the platform: workers, bandwidth, mean sizes. It is worst on small "
+        "mosaics, where the tuned limit of DFJS differs from the delay of a job, which is the limit by rule.",
     )
 
 
