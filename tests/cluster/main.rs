@@ -3,6 +3,7 @@
 //!
 //! Each kind of failure runs with one seed. `PLEACH_CHAOS_SEEDS` sets the number of seeds.
 
+mod accelerators;
 #[path = "../support/api.rs"]
 mod api;
 mod apply;
@@ -36,6 +37,8 @@ mod mounted;
 mod namespaces;
 mod network;
 mod parts;
+#[path = "../support/pipeline.rs"]
+mod pipeline;
 mod place;
 #[path = "../support/pleach.rs"]
 mod pleach;

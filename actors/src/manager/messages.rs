@@ -37,18 +37,7 @@ impl ManagerActor {
             return;
         }
         match (message, worker) {
-            (
-                ToManager::Join { slots, accelerators, device_bytes, incarnation, exchange_port, before },
-                None,
-            ) => {
-                // The claim stores the frame, so that the join is handled once the holder of the name is found dead.
-                if let Some(holder) = self.name_holder(id, incarnation, ctx) {
-                    self.names.claim(id, holder, frame);
-                    return;
-                }
-                let slots = WorkerInfo { slots, accelerators, device_bytes, ..WorkerInfo::ANY };
-                self.join(id, &slots, incarnation, exchange_port, before);
-            }
+            (join @ ToManager::Join { .. }, None) => self.receive_join(id, frame, join, ctx),
             (ToManager::Request { buckets, after }, Some(worker)) => {
                 self.core.handle_request(worker, buckets, after);
             }
@@ -107,6 +96,19 @@ impl ManagerActor {
         if let Some(connection) = self.connections.get_mut(id) {
             connection.bytes = bytes;
         }
+    }
+
+    fn receive_join(&mut self, id: ConnectionId, frame: Frame, join: ToManager, ctx: &mut Context<Self>) {
+        let ToManager::Join { slots, accelerators, device_bytes, incarnation, exchange_port, before } = join
+        else {
+            return;
+        };
+        // The claim stores the frame, so that the join is handled once the holder of the name is found dead.
+        if let Some(holder) = self.name_holder(id, incarnation, ctx) {
+            return self.names.claim(id, holder, frame);
+        }
+        let slots = WorkerInfo { slots, accelerators, device_bytes, ..WorkerInfo::ANY };
+        self.join(id, &slots, incarnation, exchange_port, before);
     }
 
     /// Records the remarks on the closed slots of a worker, for display.

@@ -72,7 +72,7 @@ impl StageActor {
     pub(super) fn offers(&self) -> Vec<Offer> {
         let mut offers = self.run.offers();
         if !offers.is_empty() {
-            // The first offer is the next task. The path of another one is about its rank.
+            // The first offer is the next task. The ranks of the others estimate their paths.
             let next_time = self.next_time();
             for (place, offer) in offers.iter_mut().enumerate().filter(|_| next_time > Duration::ZERO) {
                 offer.next_time = if place == 0 { next_time } else { offer.upward_rank };

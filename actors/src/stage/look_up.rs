@@ -4,10 +4,10 @@
 //! runs and reads them. Long tasks are looked up when a slot is free, short ones ahead, so that their claims wait for no
 //! round trip.
 
+use super::StageActor;
 use super::execution::{Execution, Fetched, JobResult, RemoteFetches, TaskKeys};
 use super::guard::Flow;
 use super::live_outputs::{RemoteOutput, RemoteTask};
-use super::StageActor;
 use crate::directory::{LookUpAnswer, LookUpTask, Resolved, ResultChange};
 use actix::prelude::*;
 use pleach_dispatch::SlotId;

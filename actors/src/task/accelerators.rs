@@ -21,6 +21,9 @@ const MIN_TIME_LIMIT: Duration = Duration::from_secs(60);
 /// that is of no use.
 const TIME_LIMIT_FACTOR: f64 = 10.0;
 
+/// 100 remarks: with at most three errors of each device and one exclusion of each operation, no worker has more.
+const MAX_REMARKS: usize = 100;
+
 /// Devices of a worker, one for each accelerator slot, and the options of these slots.
 #[derive(Clone)]
 pub struct Accelerators {
@@ -31,6 +34,8 @@ pub struct Accelerators {
     policy: SchedulePolicy,
     check_rate: f64,
     min_time_limit: Duration,
+    /// Texts about faults, for a run in one process, which has no log.
+    remarks: Arc<Mutex<Vec<String>>>,
 }
 
 impl Default for Accelerators {
@@ -56,6 +61,7 @@ impl Accelerators {
             policy: SchedulePolicy::default(),
             check_rate: 0.0,
             min_time_limit: MIN_TIME_LIMIT,
+            remarks: Arc::default(),
         }
     }
 
@@ -103,6 +109,20 @@ impl Accelerators {
     #[must_use]
     pub fn min_device_bytes(&self) -> u64 {
         self.states.iter().map(|state| state.memory_bytes).min().unwrap_or(0)
+    }
+
+    /// Takes the texts about faults of the devices since the last call: the first one of each operation that a device cannot run,
+    /// errors, and closed slots.
+    #[must_use]
+    pub fn take_remarks(&self) -> Vec<String> {
+        std::mem::take(&mut *self.remarks.lock())
+    }
+
+    pub(super) fn add_remark(&self, remark: String) {
+        let mut remarks = self.remarks.lock();
+        if remarks.len() < MAX_REMARKS {
+            remarks.push(remark);
+        }
     }
 
     /// Takes the devices, each with its state. Later calls return none.

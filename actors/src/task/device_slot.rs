@@ -221,16 +221,22 @@ impl DeviceSlot {
         // An operation that the device cannot run is no news after the first time.
         if is_first != Some(false) {
             let rest = if is_first.is_some() { "; its tasks run on cores" } else { "" };
-            warn!("{name}, {}: {text}; the task runs on a core{rest}", call.place);
+            self.log(format!("{name}, {}: {text}; the task runs on a core{rest}", call.place));
         }
         if (fault.is_fatal() || is_last) && self.state.close() {
-            let remark = format!("closed after an error in {name}, {}: {text}", call.place);
-            warn!(
-                "the accelerator {} is {remark}; the worker continues with its other slots",
-                self.state.name()
-            );
+            let device = self.state.name();
+            let cause = format!("closed after an error in {name}, {}: {text}", call.place);
+            self.log(format!(
+                "the accelerator {device} is {cause}; the worker continues with its other slots"
+            ));
+            let remark = format!("{device} {cause}");
             self.closed.do_send(DeviceClosed { slot: self.slot, remark });
         }
+    }
+
+    fn log(&self, remark: String) {
+        warn!("{remark}");
+        self.accelerators.add_remark(remark);
     }
 }
 
@@ -275,13 +281,12 @@ impl DeviceThread {
         let start = Instant::now();
         *self.since.lock() = Some(start);
         self.device.set_time_limit(Some(limit));
-        let (outputs, was_emulated) = self.run_variant(&call, variant);
+        let (outputs, ran_on_core) = self.run_variant(&call, variant);
         *self.since.lock() = None;
         let mut outputs = outputs?;
         let mut device = SlotKind::Accelerator;
         let seconds = start.elapsed().as_secs_f64();
-        // An emulated device has run the CPU variant itself.
-        if !was_emulated && self.checks.is_due(call.operation) {
+        if !ran_on_core && self.checks.is_due(call.operation) {
             let on_core = execute(call, self.meter);
             let Ok(expected) = on_core.outputs else {
                 (*is_wrong, device) = (true, SlotKind::Core);
@@ -295,7 +300,8 @@ impl DeviceThread {
         Ok(Executed { outputs: Ok(outputs), peak_bytes: None, seconds, device })
     }
 
-    /// Runs the device variant. Returns the outputs, and whether the device is an emulated one.
+    /// Runs the device variant, or the CPU variant on an emulated device that the device variant does not know. Returns the
+    /// outputs, and whether they are those of the CPU variant.
     fn run_variant(
         &mut self,
         call: &Call<'_>,
@@ -304,8 +310,10 @@ impl DeviceThread {
         let emulation = self.device.emulation();
         let inputs: Vec<&DataRegion> = call.inputs.iter().map(Arc::as_ref).collect();
         let ran = catch_panic(call.name, || Ok(variant.run_on(&mut *self.device, &inputs, call.arguments)));
+        let mut ran_on_core = false;
         let outputs = match (ran, emulation) {
             (Ok(Err(AcceleratedError::Device(DeviceError::Unsupported { .. }))), Some(factor)) => {
+                ran_on_core = true;
                 emulate(call, variant.gain() * factor).map_err(|_| Answer::Failed)
             }
             (Ok(Ok(outputs)), _) => Ok(outputs),
@@ -320,7 +328,7 @@ impl DeviceThread {
                 Err(Answer::Fault(Fault::WrongResult))
             }
         };
-        (outputs.and_then(declared), emulation.is_some())
+        (outputs.and_then(declared), ran_on_core)
     }
 }
 

@@ -58,6 +58,11 @@ async fn viewed(manager: &Addr<ManagerActor>, is_so: impl Fn(&ManagerView) -> bo
     tokio::time::timeout(DEADLINE, looking).await.expect("a view as expected")
 }
 
+/// Returns the join message of a worker without accelerators.
+fn joining(slots: u32, incarnation: u64, before: Option<ReattachState>) -> ToManager {
+    ToManager::Join { slots, accelerators: 0, device_bytes: 0, incarnation, exchange_port: None, before }
+}
+
 /// Worker that joins and requests no work.
 fn idler(manager: &Addr<ManagerActor>, slots: u32) -> MemoryEnd {
     let (near, far) = pair();
@@ -66,14 +71,7 @@ fn idler(manager: &Addr<ManagerActor>, slots: u32) -> MemoryEnd {
         incoming: near.incoming,
         newcomer: PendingWorker { name: format!("w{slots}"), ..PendingWorker::local() },
     });
-    let join = ToManager::Join {
-        slots,
-        accelerators: 0,
-        device_bytes: 0,
-        incarnation: u64::from(slots),
-        exchange_port: None,
-        before: None,
-    };
+    let join = joining(slots, u64::from(slots), None);
     far.link.send(codec::encode(&join).expect("a message")).expect("the link is there");
     far
 }
@@ -359,14 +357,7 @@ fn reattached_worker_drops_studies_finished_meanwhile() {
             newcomer: PendingWorker::local(),
         });
         let before = ReattachState { manager: 7, studies: Vec::new(), retained_studies: vec![2, 3, 4, 5] };
-        let join = ToManager::Join {
-            slots: 1,
-            accelerators: 0,
-            device_bytes: 0,
-            incarnation: 1,
-            exchange_port: None,
-            before: Some(before),
-        };
+        let join = joining(1, 1, Some(before));
         far.link.send(codec::encode(&join).unwrap()).unwrap();
         assert!(matches!(said(&mut far.incoming).await, ToWorker::Welcome { manager: 7 }));
         for over in [2, 4] {
@@ -403,14 +394,7 @@ fn reattached_worker_without_the_study_gets_it_again() {
             let leases = vec![(LeaseId(9), vec![InstanceId(0)])];
             let had = StudyReattach { study, introduced, leases, regions: Vec::new() };
             let before = ReattachState { manager: 7, studies: vec![had], retained_studies: Vec::new() };
-            let join = ToManager::Join {
-                slots: 1,
-                accelerators: 0,
-                device_bytes: 0,
-                incarnation: 1,
-                exchange_port: None,
-                before: Some(before),
-            };
+            let join = joining(1, 1, Some(before));
             far.link.send(codec::encode(&join).unwrap()).unwrap();
             far.link.send(codec::encode(&ToManager::Request { buckets: 1, after: None }).unwrap()).unwrap();
             assert!(matches!(said(&mut far.incoming).await, ToWorker::Welcome { manager: 7 }));
@@ -463,14 +447,7 @@ fn repeated_report_is_acknowledged_once_its_record_is_on_disk() {
             let (near, far) = pair();
             let newcomer = PendingWorker::local();
             manager.do_send(Connect { link: Box::new(near.link), incoming: near.incoming, newcomer });
-            let join = ToManager::Join {
-                slots: 1,
-                accelerators: 0,
-                device_bytes: 0,
-                incarnation: 1,
-                exchange_port: None,
-                before,
-            };
+            let join = joining(1, 1, before);
             far.link.send(codec::encode(&join).unwrap()).unwrap();
             far
         };

@@ -10,6 +10,7 @@
 
 mod context;
 mod error;
+mod faults;
 mod job_stage;
 mod kernels;
 mod operations;
@@ -19,6 +20,7 @@ mod workflow;
 
 pub use context::JobDelays;
 pub use error::{EmulationError, MAX_BYTES, MAX_TASKS};
+pub use faults::FAULTY_OPERATION;
 pub use kernels::KERNELS;
 pub use operations::JOB_OPERATION;
 pub use workflow::{EmulatedWorkflow, JOBS_METRIC, emulated_workflow};
@@ -28,5 +30,6 @@ use std::sync::Arc;
 
 /// Returns all operations of emulated tasks, and the stand-ins of image operations.
 pub fn operations() -> impl Iterator<Item = Arc<dyn Operation>> {
-    operations::task_operations().chain(kernels::kernels())
+    let faulty = std::iter::once(Arc::new(faults::Faulty) as Arc<dyn Operation>);
+    operations::task_operations().chain(kernels::kernels()).chain(faulty)
 }

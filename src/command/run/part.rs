@@ -166,6 +166,7 @@ impl<'a> Runner<'a> {
         let StudyResult { prepared, planned, executed, collected, convergence } =
             rounds::execute(self, first, planned, &mut session)?;
         if !args.quiet {
+            self.accelerators.take_remarks().iter().for_each(|remark| print_notice(remark));
             executed.records_lost.iter().for_each(|lost| print_notice(lost));
         }
         // Before the record of the study, which has the warnings of its cache.
