@@ -61,8 +61,10 @@ static ALLOCATOR: pleach_pages::RecyclingAllocator = pleach_pages::RecyclingAllo
 /// `main`, since it installs a panic hook and reads the arguments of the process.
 #[must_use]
 pub fn run(operations: &Registry) -> ExitCode {
-    // Before anything else: the child that tries the drivers of devices does nothing else.
-    pleach_accelerate::serve_probe();
+    // First: the child that tries the drivers of devices takes no arguments.
+    if pleach_accelerate::serve_probe() {
+        return ExitCode::SUCCESS;
+    }
     exit::install_panic_hook();
     match cli::parse() {
         Ok(command) => {

@@ -125,5 +125,8 @@ impl Buffer {
     }
 }
 
-/// Does nothing: no driver is loaded.
-pub fn serve_probe() {}
+/// Returns that this process is no child that tries drivers.
+#[must_use]
+pub fn serve_probe() -> bool {
+    false
+}

@@ -7,6 +7,8 @@ pub mod colors;
 pub mod opening;
 pub mod reconstruct;
 pub mod red;
+#[cfg(test)]
+mod tests;
 
 use crate::DeviceError;
 use crate::Task;

@@ -7,13 +7,13 @@ use thiserror::Error;
 /// Devices to use.
 #[derive(Clone, Debug, PartialEq)]
 pub enum DeviceSpec {
-    /// None.
+    /// Cores only.
     None,
-    /// All graphics cards and other accelerators, without processors that have an OpenCL driver. None of them is no error.
+    /// Graphics cards and other accelerators, without processors that have an OpenCL driver. It is no error if they are missing.
     Auto,
-    /// All devices with an OpenCL driver, processors included. None of them is no error.
+    /// Devices with an OpenCL driver, processors included. It is no error if they are missing.
     All,
-    /// Exactly so many devices: first those of [`Auto`](Self::Auto), then processors with an OpenCL driver.
+    /// A number of devices: first those of [`Auto`](Self::Auto), then processors with an OpenCL driver.
     Count(u32),
     /// Emulated devices with these factors, which are positive and finite.
     Emulated(Vec<f64>),

@@ -15,7 +15,9 @@ const FIND: &str = "--find-devices";
 
 #[expect(clippy::print_stdout, clippy::print_stderr, reason = "the program is its own test harness")]
 fn main() -> Result<(), Box<dyn Error>> {
-    serve_probe();
+    if serve_probe() {
+        return Ok(());
+    }
     let arguments: Vec<String> = env::args().skip(1).collect();
     if arguments.iter().any(|argument| argument == FIND) {
         println!("{:?}", find(&DeviceSpec::All, None)?);

@@ -14,82 +14,72 @@ kernel void settle(global T *marker, global const T *mask, uint width, uint heig
   local T limits[SIDE * SIDE];
   local uint changed;
   local uint is_awake;
+  local uint is_empty;
 
   uint item = get_local_id(0);
   int across = get_num_groups(0), down = get_num_groups(1);
   int bx = get_group_id(0), by = get_group_id(1);
   int block = by * across + bx;
-  if (item == 0) is_awake = awake[block];
+  if (item == 0) {
+    is_awake = awake[block];
+    is_empty = 1;
+  }
   barrier(CLK_LOCAL_MEM_FENCE);
   if (!is_awake) return;
   if (item == 0) awake[block] = 0;
 
   int left = bx * BLOCK - 1, top = by * BLOCK - 1;
-  for (uint at = item; at < SIDE * SIDE; at += BLOCK) {
-    int x = left + (int)(at % SIDE), y = top + (int)(at / SIDE);
-    bool inside = x >= 0 && y >= 0 && x < (int)width && y < (int)height;
-    values[at] = inside ? marker[(uint)y * width + (uint)x] : BOTTOM;
-    limits[at] = inside ? mask[(uint)y * width + (uint)x] : BOTTOM;
+  uint above_bottom = 0;
+  for (uint column = item; column < SIDE; column += BLOCK) {
+    int x = left + (int)column;
+    for (uint row = 0; row < SIDE; row++) {
+      int y = top + (int)row;
+      bool inside = x >= 0 && y >= 0 && x < (int)width && y < (int)height;
+      T value = inside ? marker[(uint)y * width + (uint)x] : BOTTOM;
+      above_bottom |= value != BOTTOM;
+      values[row * SIDE + column] = value;
+      limits[row * SIDE + column] = inside ? mask[(uint)y * width + (uint)x] : BOTTOM;
+    }
   }
+  // Most blocks of a binary marker have no seed.
+  if (above_bottom) is_empty = 0;
+  barrier(CLK_LOCAL_MEM_FENCE);
+  if (is_empty) return;
 
+  // Sweeps run row by row with a barrier: pixels of a row do not depend on each other, so a processor computes them as a vector.
   uint rounds = 0;
   do {
     barrier(CLK_LOCAL_MEM_FENCE);
     if (item == 0) changed = 0;
     barrier(CLK_LOCAL_MEM_FENCE);
     uint rises = 0;
-    {
-      // A work item spreads along its row, to the right and back. The margin is read, never written.
-      uint at = (item + 1) * SIDE;
-      T carry = values[at];
-      for (uint x = 1; x <= BLOCK; x++) {
-        T old = values[at + x];
-        carry = min(limits[at + x], max(old, carry));
-        rises |= carry != old;
-        values[at + x] = carry;
-      }
-      carry = values[at + BLOCK + 1];
-      for (uint x = BLOCK; x >= 1; x--) {
-        T old = values[at + x];
-        carry = min(limits[at + x], max(old, carry));
-        rises |= carry != old;
-        values[at + x] = carry;
-      }
-    }
-    barrier(CLK_LOCAL_MEM_FENCE);
-    {
-      // Along its column, down and up.
-      uint at = item + 1;
-      T carry = values[at];
-      for (uint y = 1; y <= BLOCK; y++) {
-        T old = values[at + y * SIDE];
-        carry = min(limits[at + y * SIDE], max(old, carry));
-        rises |= carry != old;
-        values[at + y * SIDE] = carry;
-      }
-      carry = values[at + (BLOCK + 1) * SIDE];
-      for (uint y = BLOCK; y >= 1; y--) {
-        T old = values[at + y * SIDE];
-        carry = min(limits[at + y * SIDE], max(old, carry));
-        rises |= carry != old;
-        values[at + y * SIDE] = carry;
-      }
-    }
-    barrier(CLK_LOCAL_MEM_FENCE);
-    // Across corners: odd rows read even ones, then the other way around, so no row is read while it is written.
-    for (uint parity = 0; parity < 2; parity++) {
-      if (eight && item % 2 == parity) {
-        uint at = (item + 1) * SIDE;
-        for (uint x = 1; x <= BLOCK; x++) {
-          T old = values[at + x];
-          T above = max(values[at + x - SIDE - 1], values[at + x - SIDE + 1]);
-          T below = max(values[at + x + SIDE - 1], values[at + x + SIDE + 1]);
-          T value = min(limits[at + x], max(old, max(above, below)));
-          rises |= value != old;
-          values[at + x] = value;
-        }
-      }
+    for (uint step = 0; step < 2 * BLOCK; step++) {
+      // Down from the margin above, then up from the margin below. The margin is read, never written.
+      uint row = step < BLOCK ? step + 1 : 2 * BLOCK - step;
+      uint at = row * SIDE + item + 1, from = step < BLOCK ? at - SIDE : at + SIDE;
+      T old = values[at];
+      T best = max(old, values[from]);
+      if (eight) best = max(best, max(values[from - 1], values[from + 1]));
+      best = min(limits[at], best);
+      values[at] = best;
+      rises |= best != old;
       barrier(CLK_LOCAL_MEM_FENCE);
+    }
+    // A work item spreads along its row, to the right and back.
+    uint at = (item + 1) * SIDE;
+    T carry = values[at];
+    for (uint x = 1; x <= BLOCK; x++) {
+      T old = values[at + x];
+      carry = min(limits[at + x], max(old, carry));
+      rises |= carry != old;
+      values[at + x] = carry;
+    }
+    carry = values[at + BLOCK + 1];
+    for (uint x = BLOCK; x >= 1; x--) {
+      T old = values[at + x];
+      carry = min(limits[at + x], max(old, carry));
+      rises |= carry != old;
+      values[at + x] = carry;
     }
     if (rises) changed = 1;
     barrier(CLK_LOCAL_MEM_FENCE);
@@ -100,16 +90,14 @@ kernel void settle(global T *marker, global const T *mask, uint width, uint heig
 
   // Writes what rose, and wakes the neighbors beside raised pixels of the rim: bit 3 * (dy + 1) + dx + 1 for each.
   uint wakes = 0;
-  for (uint at = item; at < BLOCK * BLOCK; at += BLOCK) {
-    int bx_px = at % BLOCK, by_px = at / BLOCK;
-    int x = left + 1 + bx_px, y = top + 1 + by_px;
-    if (x >= (int)width || y >= (int)height) continue;
-    T value = values[(by_px + 1) * SIDE + bx_px + 1];
-    uint pixel = (uint)y * width + (uint)x;
+  int x = left + 1 + (int)item;
+  for (uint row = 0; row < BLOCK && x < (int)width && top + 1 + row < height; row++) {
+    T value = values[(row + 1) * SIDE + item + 1];
+    uint pixel = (top + 1 + row) * width + (uint)x;
     if (value == marker[pixel]) continue;
     marker[pixel] = value;
-    int dx = bx_px == 0 ? -1 : bx_px == BLOCK - 1 ? 1 : 0;
-    int dy = by_px == 0 ? -1 : by_px == BLOCK - 1 ? 1 : 0;
+    int dx = item == 0 ? -1 : item == BLOCK - 1 ? 1 : 0;
+    int dy = row == 0 ? -1 : row == BLOCK - 1 ? 1 : 0;
     if (dx != 0) wakes |= 1u << (3 + dx + 1);
     if (dy != 0) wakes |= 1u << (3 * (dy + 1) + 1);
     if (dx != 0 && dy != 0 && eight) wakes |= 1u << (3 * (dy + 1) + dx + 1);

@@ -5,7 +5,10 @@ use super::{ImageSize, ROW_GROUP};
 use crate::kernel::{Argument, Program};
 use crate::{Buffer, DeviceError, Task};
 
-const RED: Program = Program { name: "red.cl", source: include_str!("red.cl"), definitions: "" };
+const RED: Program = Program { name: "red.cl", source: include_str!("red.cl"), definitions: "-DPIXELS=64" };
+
+/// `PIXELS` of [`RED`]: 64 pixels for one atomic sum.
+const PIXELS: usize = 64;
 
 /// Thresholds of red blood cells and of background.
 #[derive(Clone, Copy, Debug)]
@@ -48,7 +51,7 @@ pub fn red_objects(
         Argument::Uint(u32::from_le_bytes([b, g, r, 0])),
         pixels,
     ];
-    task.run(&RED, "thresholds", &arguments, one_row, ROW_GROUP)?;
+    task.run(&RED, "thresholds", &arguments, [size.pixels().div_ceil(PIXELS), 1], ROW_GROUP)?;
     reconstruct(task, &marker, &mask, size, true)?;
     let arguments = [Argument::Buffer(bgr), Argument::Buffer(&marker), pixels];
     task.run(&RED, "clear_not_red", &arguments, one_row, ROW_GROUP)?;

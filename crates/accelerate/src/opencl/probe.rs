@@ -23,18 +23,20 @@ const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 static IS_SERVED: AtomicBool = AtomicBool::new(false);
 
-/// Ends the process after a trial of the drivers if it is the child of [`find`](crate::find). Otherwise returns, and lets `find` start
-/// such a child.
-pub fn serve_probe() {
+/// Tries the drivers if this process is the child of [`find`](crate::find), and returns whether it is: then `main` has to return.
+/// Otherwise lets `find` start such a child.
+#[must_use]
+pub fn serve_probe() -> bool {
     if std::env::var_os(VARIABLE).is_some() {
         let listed = get_platforms().map(|platforms| {
             platforms.iter().for_each(|platform| drop(platform.get_devices(CL_DEVICE_TYPE_ALL)));
         });
         // An error is no crash: the parent meets it again and reports it.
         drop(listed);
-        std::process::exit(0);
+        return true;
     }
     IS_SERVED.store(true, Ordering::Relaxed);
+    false
 }
 
 /// Loads the drivers in a child process. Returns a remark if it crashes or hangs.

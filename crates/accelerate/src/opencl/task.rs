@@ -41,7 +41,7 @@ impl<'d> Task<'d> {
         &self.device.name
     }
 
-    /// Returns the pixels of a raster region on the device. Uploads them unless they are there.
+    /// Returns the pixels of a raster region on the device. Uploads them unless they are resident.
     ///
     /// # Errors
     /// Returns a [`DeviceError`], [`DeviceError::Unsupported`] for a region that is no raster.
