@@ -1,5 +1,6 @@
 //! Kernels against slow definitions of their results, on random planes.
 
+use super::colors::CountedColor;
 use super::reconstruct::reconstruct;
 use super::{ImageSize, colors, opening};
 use crate::{DeviceSpec, OpenClDevice, Task, find};
@@ -26,19 +27,25 @@ impl Draw {
 const SIZES: [(u32, u32); 10] =
     [(1, 1), (1, 130), (200, 1), (7, 5), (63, 65), (64, 64), (65, 64), (129, 66), (150, 200), (257, 128)];
 
-/// Calls `test` with a task on each device for each size, or says that there is no device.
-fn for_sizes(name: &str, test: impl Fn(&mut Task<'_>, ImageSize, &mut Draw)) {
+/// Calls `test` with a task on each device, or reports that no device is present.
+fn for_devices(name: &str, test: impl Fn(&mut Task<'_>)) {
     let found = find(&DeviceSpec::All, None).unwrap();
     if found.devices.is_empty() {
         eprintln!("SKIPPED {name}: no OpenCL device is present: {:?}", found.remarks);
     }
     for mut device in found.devices {
-        let device = OpenClDevice::of(device.as_mut()).unwrap();
+        test(&mut OpenClDevice::of(device.as_mut()).unwrap().begin().unwrap());
+    }
+}
+
+/// Calls `test` on each device for each size.
+fn for_sizes(name: &str, test: impl Fn(&mut Task<'_>, ImageSize, &mut Draw)) {
+    for_devices(name, |task| {
         let draw = &mut Draw(2026);
         for (width_px, height_px) in SIZES {
-            test(&mut device.begin().unwrap(), ImageSize { width_px, height_px }, draw);
+            test(task, ImageSize { width_px, height_px }, draw);
         }
-    }
+    });
 }
 
 /// Returns the offsets of the neighbors within `reach`, those with a common edge only unless `eight`.
@@ -89,6 +96,22 @@ fn reconstruction_is_the_fixed_point() {
             let found = task.download(&marker_there).unwrap();
             assert!(found == marker, "{size:?}, eight: {eight}, {levels} levels");
         }
+    });
+}
+
+/// The path crosses two corners of blocks, whose other neighbors do not change.
+#[test]
+fn reconstruction_crosses_the_corners_of_blocks() {
+    for_sizes("reconstruction_crosses_the_corners_of_blocks", |task, size, _| {
+        let width = size.width_px as usize;
+        let line = |at: usize| if at % width == at / width { 200 } else { 0 };
+        let mask: Vec<u8> = (0..size.pixels()).map(line).collect();
+        let mut marker = vec![0; size.pixels()];
+        marker[0] = 150;
+        let (marker_there, mask_there) = (task.upload(&marker).unwrap(), task.upload(&mask).unwrap());
+        reconstruct(task, &marker_there, &mask_there, size, true).unwrap();
+        let wanted: Vec<u8> = mask.iter().map(|value| value / 4 * 3).collect();
+        assert!(task.download(&marker_there).unwrap() == wanted, "{size:?}");
     });
 }
 
@@ -157,5 +180,19 @@ fn colors_are_counted_and_mapped() {
             bgr.as_chunks::<3>().0.iter().flat_map(|[b, g, r]| [b ^ 3, g ^ 2, r ^ 1]).collect();
         assert!(task.download(&mapped.unwrap()).unwrap() == wanted, "{size:?}");
         assert_eq!(pixels, size.pixels());
+    });
+}
+
+/// 2^20 px of one color: work items of all groups count in one number at the same time.
+#[test]
+fn color_of_a_whole_image_is_counted_exactly() {
+    let size = ImageSize { width_px: 1 << 10, height_px: 1 << 10 };
+    for_devices("color_of_a_whole_image_is_counted_exactly", |task| {
+        let image = task.upload(&vec![9; 3 * size.pixels()]).unwrap();
+        let mapped = colors::map_colors(task, &image, size, |counted| {
+            assert_eq!(counted, [CountedColor { color: 0x09_09_09, count: 1 << 20 }]);
+            vec![0]
+        });
+        mapped.unwrap();
     });
 }
