@@ -3,8 +3,12 @@
 //! A plane is a buffer of `width × height` bytes in row-major order without padding, as in `pleach-pathology`. Kernels use integers,
 //! minima and maxima, so results depend neither on the order of work items nor on a device's rounding.
 
+pub mod areas;
 pub mod colors;
+pub mod distance;
+pub mod masks;
 pub mod opening;
+pub mod overlap;
 pub mod reconstruct;
 pub mod red;
 #[cfg(test)]

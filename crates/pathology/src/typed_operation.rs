@@ -351,6 +351,12 @@ impl<'a> Arguments<'a> {
         self.real(index) as u64
     }
 
+    /// Returns argument `index`, declared as [`AREA`], pixels, for kernels of a device.
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked to be 0..2^31")]
+    pub(crate) fn pixel_count(&self, index: usize) -> u32 {
+        self.real(index) as u32
+    }
+
     /// Returns argument `index`, declared as [`CONNECTIVITY`].
     pub(crate) fn connectivity(&self, index: usize) -> Connectivity {
         if self.byte(index) == 4 { Connectivity::Four } else { Connectivity::Eight }

@@ -1,9 +1,9 @@
 //! Comparison with the reference on the window of a slide's tile. Pixels count within the core, and objects if their
 //! centroid is in the core, so that objects on a border count once. `objects/owned.rs` defines how tiles share a pair.
 
-use super::{COUNTED_MASKS, COUNTED_OBJECTS, count, metrics, owned_metrics};
+use super::{COUNTED_MASKS, COUNTED_OBJECTS, PIXELS_GAIN, count, masks_within, metrics, owned_metrics};
 use crate::objects::compare_owned;
-use crate::typed_operation::{Arguments, Inputs, TypedOperation, port};
+use crate::typed_operation::{Arguments, DeviceVariant, Inputs, TypedOperation, port};
 use pleach_regions::{DataRegion, ElementType};
 use pleach_workflow::OperationError;
 
@@ -21,7 +21,13 @@ pub(crate) const CORE_MASKS: TypedOperation = TypedOperation {
     bytes_a_pixel: 0.0,
     fixed_bytes: 0,
     within_core: Some(&COUNTED_MASKS),
-    device: None,
+    device: Some(DeviceVariant {
+        gain: PIXELS_GAIN,
+        // Both masks.
+        bytes_a_pixel: 2.0,
+        fixed_bytes: 1 << 10,
+        run: |task, inputs, _| masks_within(task, inputs, inputs.core(2)?),
+    }),
     run: masks,
 };
 

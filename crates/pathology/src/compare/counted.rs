@@ -1,11 +1,13 @@
 //! Comparison with the reference on the pixels that count: those of a tile's core within a region of interest. An object
 //! counts if its centroid is such a pixel, on both sides alike.
 
-use super::{count, metrics, owned_metrics};
+use super::{PIXELS_GAIN, count, metrics, owned_metrics};
 use crate::objects::compare_counted;
-use crate::typed_operation::{Arguments, Inputs, TypedOperation, port};
+use crate::typed_operation::{Arguments, DeviceVariant, Inputs, TypedOperation, port};
+use pleach_accelerate::Task;
+use pleach_accelerate::kernels::overlap::{Extent, count_overlap};
 use pleach_regions::{DataRegion, ElementType};
-use pleach_workflow::OperationError;
+use pleach_workflow::{AcceleratedError, OperationError};
 
 pub(crate) const COUNTED_MASKS: TypedOperation = TypedOperation {
     name: "compare.counted-masks",
@@ -21,7 +23,13 @@ pub(crate) const COUNTED_MASKS: TypedOperation = TypedOperation {
     bytes_a_pixel: 2.0,
     fixed_bytes: 0,
     within_core: None,
-    device: None,
+    device: Some(DeviceVariant {
+        gain: PIXELS_GAIN,
+        // Three masks.
+        bytes_a_pixel: 3.0,
+        fixed_bytes: 1 << 10,
+        run: masks_on,
+    }),
     run: masks,
 };
 
@@ -50,6 +58,17 @@ fn masks(inputs: &Inputs<'_>, _: &Arguments<'_>) -> Result<Vec<DataRegion>, Oper
         pixels.iter().zip(counted).map(|(pixel, counted)| pixel & counted).collect()
     };
     let (both, either) = count(&within(mask), &within(reference));
+    Ok(vec![DataRegion::Table(metrics(both, either))])
+}
+
+fn masks_on(
+    task: &mut Task<'_>,
+    inputs: &Inputs<'_>,
+    _: &Arguments<'_>,
+) -> Result<Vec<DataRegion>, AcceleratedError> {
+    let (mask, reference) = (task.input(inputs.region(0))?, task.input(inputs.region(1))?);
+    let (counted, size) = (task.input(inputs.region(2))?, inputs.image_size(task)?);
+    let [both, either] = count_overlap(task, [&mask, &reference], size, Extent::Counted(&counted))?;
     Ok(vec![DataRegion::Table(metrics(both, either))])
 }
 

@@ -1,9 +1,11 @@
 //! t4: removes candidates that are too small or too large.
 
 use crate::kernels::{Connectivity, components::filter_by_area};
-use crate::typed_operation::{AREA, Arguments, Inputs, TypedOperation, argument, port};
+use crate::typed_operation::{AREA, Arguments, DeviceVariant, Inputs, TypedOperation, argument, port};
+use pleach_accelerate::Task;
+use pleach_accelerate::kernels::areas;
 use pleach_regions::{DataRegion, ElementType};
-use pleach_workflow::OperationError;
+use pleach_workflow::{AcceleratedError, OperationError};
 
 pub(crate) const CANDIDATE_AREA: TypedOperation = TypedOperation {
     name: "nuclei.candidate-area",
@@ -15,7 +17,14 @@ pub(crate) const CANDIDATE_AREA: TypedOperation = TypedOperation {
     bytes_a_pixel: 1.3,
     fixed_bytes: 0,
     within_core: None,
-    device: None,
+    device: Some(DeviceVariant {
+        // "Area": 129.5 / 28.1.
+        gain: 4.6,
+        // The mask, 4 of labels, 4 of areas, the result.
+        bytes_a_pixel: 10.0,
+        fixed_bytes: 1 << 20,
+        run: run_on,
+    }),
     run,
 };
 
@@ -23,4 +32,17 @@ fn run(inputs: &Inputs<'_>, arguments: &Arguments<'_>) -> Result<Vec<DataRegion>
     let areas = arguments.area(0)..arguments.area(1);
     let kept = filter_by_area(inputs.pixels(0)?, inputs.width(), Connectivity::Eight, areas);
     Ok(vec![inputs.mask(kept)?])
+}
+
+fn run_on(
+    task: &mut Task<'_>,
+    inputs: &Inputs<'_>,
+    arguments: &Arguments<'_>,
+) -> Result<Vec<DataRegion>, AcceleratedError> {
+    let (mask, size) = (task.input(inputs.region(0))?, inputs.image_size(task)?);
+    let range = arguments.pixel_count(0)..arguments.pixel_count(1);
+    let kept = areas::filter_by_area(task, &mask, size, true, range)?;
+    let outputs = vec![inputs.mask(task.download(&kept)?)?];
+    task.keep(&outputs[0], kept);
+    Ok(outputs)
 }

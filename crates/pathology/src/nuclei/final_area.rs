@@ -2,9 +2,13 @@
 
 use crate::kernels::Connectivity;
 use crate::kernels::components::{fill_holes, filter_by_area};
-use crate::typed_operation::{AREA, Arguments, CONNECTIVITY, Inputs, TypedOperation, argument, port};
+use crate::typed_operation::{
+    AREA, Arguments, CONNECTIVITY, DeviceVariant, Inputs, TypedOperation, argument, port,
+};
+use pleach_accelerate::Task;
+use pleach_accelerate::kernels::{areas, masks};
 use pleach_regions::{DataRegion, ElementType};
-use pleach_workflow::OperationError;
+use pleach_workflow::{AcceleratedError, OperationError};
 
 pub(crate) const FINAL_AREA: TypedOperation = TypedOperation {
     name: "nuclei.final-area",
@@ -20,7 +24,14 @@ pub(crate) const FINAL_AREA: TypedOperation = TypedOperation {
     bytes_a_pixel: 2.3,
     fixed_bytes: 0,
     within_core: None,
-    device: None,
+    device: Some(DeviceVariant {
+        // "Area": 129.5 / 28.1.
+        gain: 4.6,
+        // The mask, 4 of labels, 4 of areas, the result. Hole filling takes less.
+        bytes_a_pixel: 10.0,
+        fixed_bytes: 1 << 20,
+        run: run_on,
+    }),
     run,
 };
 
@@ -30,4 +41,19 @@ fn run(inputs: &Inputs<'_>, arguments: &Arguments<'_>) -> Result<Vec<DataRegion>
     // Four-connected, so that a line 1 px wide separates nuclei.
     let kept = filter_by_area(inputs.pixels(0)?, width, Connectivity::Four, areas);
     Ok(vec![inputs.mask(fill_holes(&kept, width, arguments.connectivity(2)))?])
+}
+
+fn run_on(
+    task: &mut Task<'_>,
+    inputs: &Inputs<'_>,
+    arguments: &Arguments<'_>,
+) -> Result<Vec<DataRegion>, AcceleratedError> {
+    let (mask, size) = (task.input(inputs.region(0))?, inputs.image_size(task)?);
+    let range = arguments.pixel_count(0)..arguments.pixel_count(1);
+    let kept = areas::filter_by_area(task, &mask, size, false, range)?;
+    let eight = arguments.connectivity(2) == Connectivity::Eight;
+    let filled = masks::fill_holes(task, &kept, size, eight)?;
+    let outputs = vec![inputs.mask(task.download(&filled)?)?];
+    task.keep(&outputs[0], filled);
+    Ok(outputs)
 }

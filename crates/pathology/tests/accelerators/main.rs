@@ -9,6 +9,7 @@ mod faults;
 mod found;
 #[path = "../laws/images.rs"]
 mod images;
+mod masks;
 mod random;
 #[path = "../support/reference.rs"]
 mod reference_masks;
