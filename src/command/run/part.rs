@@ -9,6 +9,7 @@ use crate::operations;
 use crate::progress_display::fitting_stderr;
 use crate::spill::{self, OpenTiers};
 use crate::terminal::{print_line, print_notice};
+use pleach_accelerate::DeviceSpec;
 use pleach_actors::spill::SpillStore;
 use pleach_actors::task::Accelerators;
 use pleach_actors::worker::Resources;
@@ -82,7 +83,9 @@ impl<'a> Runner<'a> {
             ));
         }
         let OpenAccelerators { accelerators, remarks } = accelerators::open(&args.accelerators)?;
-        if !args.quiet {
+        // Most machines have no OpenCL. Without a choice of devices, their absence deserves no notice.
+        let is_asked = args.accelerators.accelerators != DeviceSpec::Auto || !accelerators.is_empty();
+        if !args.quiet && is_asked {
             remarks.iter().for_each(|remark| print_notice(remark));
         }
         accelerators::check(prepared, &accelerators)?;
