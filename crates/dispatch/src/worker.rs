@@ -146,7 +146,6 @@ impl Worker {
     /// Frees the slot of a task and handles the demand of its stage.
     pub fn handle_slot_free(&mut self, slot: SlotId, lease: LeaseId, demand: BucketDemand) {
         self.slots.release(slot);
-        self.devices.end(slot);
         self.tail.clear_refusal();
         if let Some(held) = self.buckets.get_mut(lease) {
             held.clear_return();

@@ -138,7 +138,7 @@ impl Worker {
         // Bytes that a bucket adds when its running tasks are done, and its maximum until its end.
         let buckets = || {
             self.under_way_with(candidate).map(|(rank, demand)| {
-                let forecast = if rank == candidate { demand.then } else { demand.now };
+                let forecast = if rank == candidate { next.then } else { demand.now };
                 let with_load = |bytes: u64| bytes.saturating_add(demand.load_bytes);
                 (demand, with_load(forecast.growth_bytes), with_load(forecast.finish_bytes))
             })

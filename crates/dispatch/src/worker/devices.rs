@@ -238,7 +238,7 @@ impl Worker {
             && self.slots.accelerators() > 0
             && self.buckets.len() > 0
             && (self.requests.is_open() || self.requests.is_draining())
-            && !self.has_unstarted();
+            && (!self.has_unstarted() || self.slots.free() > 0);
         if let Some(call) = is_tail.then(|| self.sync.ask_for_rest()).flatten() {
             self.effects.push_back(Effect::Call { call });
         }
@@ -259,12 +259,12 @@ impl Worker {
             let able = self.slots.open().filter_map(|slot| {
                 let kind = self.slots.by_kind().kind(slot);
                 let time = offer.time_on(kind);
-                let end = self.devices.free_at(slot, now).saturating_add(time);
+                let end = self.devices.planned_until(slot, now).saturating_add(time);
                 self.may_run(&offer, kind).then_some((end, slot, time))
             });
             // Only a task that is too large for every device has no slot. It runs when nothing else does.
             if let Some((_, slot, time)) = able.min() {
-                self.devices.enqueue(rank.2, offer.node, slot, time);
+                self.devices.enqueue(rank.2, offer.node, slot, time, now);
             }
         }
     }
@@ -275,8 +275,7 @@ impl Worker {
         held.grant(task.demand);
         self.memory.pin_inputs(&task.demand);
         self.slots.take_slot(slot, lease, takes(&task.demand));
-        let time = task.offer.time_on(self.slots.by_kind().kind(slot));
-        self.devices.start(slot, lease, task.offer.node, self.clock.now().saturating_add(time));
+        self.devices.start(slot, lease, task.offer.node);
         self.memory.record_needed(self.needed_bytes());
         self.effects.push_back(Effect::Grant { lease, slot, node: task.offer.node });
     }

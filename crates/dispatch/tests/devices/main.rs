@@ -2,7 +2,9 @@
 
 #[path = "../support/clock.rs"]
 mod clock;
+mod properties;
+mod reference;
+mod rules;
 #[path = "../support/shapes.rs"]
 mod shapes;
-mod reference;
 mod tables;

@@ -18,6 +18,12 @@ struct Ready {
     after: Option<usize>,
 }
 
+#[derive(Clone, Copy, Debug)]
+enum Local {
+    Begin(u32),
+    Start(Ready, Option<u32>),
+}
+
 struct Plain<'a> {
     setup: &'a Setup,
     ready: Vec<Ready>,
@@ -28,8 +34,8 @@ struct Plain<'a> {
     last: Vec<Option<(u32, usize)>>,
     /// Ends of running tasks: nanoseconds, number of the start, accelerator, instance, task.
     running: Vec<(u64, u64, Option<u32>, u32, usize)>,
-    /// Granted tasks that have not started. Their instance waits for the start.
-    granted: VecDeque<(Ready, Option<u32>)>,
+    /// Instances to begin, and granted tasks to start. The instance of a granted task waits for the start.
+    local: VecDeque<Local>,
     now: u64,
     number: u64,
     starts: u64,
@@ -52,7 +58,7 @@ impl Plain<'_> {
             free_accelerators: (0..accelerators).rev().collect(),
             last: vec![None; accelerators as usize],
             running: Vec::new(),
-            granted: VecDeque::new(),
+            local: VecDeque::new(),
             now: 0,
             number: 0,
             starts: 0,
@@ -64,6 +70,7 @@ impl Plain<'_> {
             let (now, _, accelerator, instance, task) = plain.running.swap_remove(next);
             plain.now = now;
             plain.end(accelerator, instance, task);
+            plain.pass();
             plain.arrive();
         }
         plain.now as f64 / 1e9
@@ -78,7 +85,8 @@ impl Plain<'_> {
         for (task, own) in self.setup.tasks.iter().enumerate() {
             let is_ready = match after {
                 Some(after) => {
-                    own.reads.contains(&after) && own.reads.iter().all(|read| self.done.contains(&(instance, *read)))
+                    own.reads.contains(&after)
+                        && own.reads.iter().all(|read| self.done.contains(&(instance, *read)))
                 }
                 None => own.reads.is_empty(),
             };
@@ -89,40 +97,51 @@ impl Plain<'_> {
     }
 
     fn arrive(&mut self) {
-        self.schedule();
         while self.open < self.setup.in_flight && self.arrived < self.setup.instances {
             let instance = self.arrived;
             self.arrived += 1;
             self.open += 1;
-            self.add(instance, None);
-            self.schedule();
+            self.local.push_back(Local::Begin(instance));
         }
+        self.schedule();
     }
 
     fn schedule(&mut self) {
         loop {
-            while let Some((ready, accelerator)) = self.pick() {
-                self.ready.retain(|other| (other.instance, other.task) != (ready.instance, ready.task));
-                match accelerator {
-                    Some(slot) => self.free_accelerators.retain(|other| *other != slot),
-                    None => self.free_cores -= 1,
+            self.pass();
+            let (ready, accelerator) = match self.local.pop_front() {
+                Some(Local::Begin(instance)) => {
+                    self.add(instance, None);
+                    continue;
                 }
-                if let Some(slot) = accelerator {
-                    self.last[slot as usize] = Some((ready.instance, ready.task));
-                }
-                self.granted.push_back((ready, accelerator));
-            }
-            let Some((ready, accelerator)) = self.granted.pop_front() else { return };
+                Some(Local::Start(ready, accelerator)) => (ready, accelerator),
+                None => return,
+            };
             let task = &self.setup.tasks[ready.task];
             let time = nanos(if accelerator.is_some() { task.device_ms } else { task.core_ms });
             self.starts += 1;
-            if std::env::var("TR").is_ok() { println!("P {} {accelerator:?} {} {} for {time}", self.now, ready.instance, ready.task); }
             self.running.push((self.now + time, self.starts, accelerator, ready.instance, ready.task));
         }
     }
 
+    /// Grants all idle slots that have a task.
+    fn pass(&mut self) {
+        while let Some((ready, accelerator)) = self.pick() {
+            self.ready.retain(|other| (other.instance, other.task) != (ready.instance, ready.task));
+            match accelerator {
+                Some(slot) => self.free_accelerators.retain(|other| *other != slot),
+                None => self.free_cores -= 1,
+            }
+            if let Some(slot) = accelerator {
+                self.last[slot as usize] = Some((ready.instance, ready.task));
+            }
+            self.local.push_back(Local::Start(ready, accelerator));
+        }
+    }
+
     fn pick(&self) -> Option<(Ready, Option<u32>)> {
-        let waits = |ready: &&Ready| self.granted.iter().all(|(granted, _)| granted.instance != ready.instance);
+        let is_granted = |local: &Local, ready: &Ready| matches!(local, Local::Start(granted, _) if granted.instance == ready.instance);
+        let waits = |ready: &&Ready| !self.local.iter().any(|local| is_granted(local, ready));
         let mut ready: Vec<Ready> = self.ready.iter().filter(waits).copied().collect();
         ready.sort_by_key(|ready| (ready.instance, ready.task));
         let is_pats = self.setup.slots.policy == SchedulePolicy::Pats;
@@ -140,7 +159,9 @@ impl Plain<'_> {
                     && ready.after.map(|after| (ready.instance, after)) == self.last[*slot as usize]
             });
             let local = local.min_by_key(|ready| (Reverse(self.gain(ready)), ready.instance, ready.task));
-            let stays = local.filter(|local| f64::from(self.gain(top) - self.gain(local)) < 0.2 * f64::from(self.gain(top)));
+            let stays = local.filter(|local| {
+                f64::from(self.gain(top) - self.gain(local)) < 0.2 * f64::from(self.gain(top))
+            });
             return Some((*stays.unwrap_or(top), Some(*slot)));
         }
         if self.free_cores == 0 {
@@ -205,13 +226,4 @@ proptest! {
         let (worker, plain) = (Clock::run(&setup).seconds, Plain::seconds(&setup));
         prop_assert!((worker - plain).abs() < 1e-9, "{worker} s instead of {plain}: {setup:?}");
     }
-}
-
-#[test]
-fn debug_one() {
-    let t = |c: f64, d: f64, reads| PipelineTask { name: "task", core_ms: c, device_ms: d, reads };
-    let tasks = vec![t(4.0, 4.0, &[] as &[usize]), t(1.0, 1.0, &[]), t(1.0, 5.0, &[0, 1]), t(1.0, 0.7035251308664786, &[2]), t(1.0, 0.25, &[2])];
-    let slots = WorkerSlots { cores: 1, accelerators: 2, device_bytes: u64::MAX, policy: SchedulePolicy::Pats };
-    let setup = Setup { answers: false, ..Setup::new(&tasks, slots, 3, 3) };
-    println!("{} {}", Clock::run(&setup).seconds, Plain::seconds(&setup));
 }

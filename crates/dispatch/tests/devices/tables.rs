@@ -53,8 +53,13 @@ fn example_by_instances_in_flight() {
     let cores = seconds(&Setup::new(&PIPELINE, slots(16, 0, SchedulePolicy::Pats), INSTANCES, 40));
     assert_near(cores, 144.0, 0.02, "cores alone");
     let alone = Setup::new(&PIPELINE, slots(1, 1, SchedulePolicy::Pats), INSTANCES, 40);
-    println!("bound {bound:.1} s, cores alone {cores:.1} s, 1 core and 1 accelerator {:.1} s", seconds(&alone));
-    println!("| in flight | FCFS | HEFT | PATS | FCFS / PATS | HEFT / PATS |\n| --- | --- | --- | --- | --- | --- |");
+    println!(
+        "bound {bound:.1} s, cores alone {cores:.1} s, 1 core and 1 accelerator {:.1} s",
+        seconds(&alone)
+    );
+    println!(
+        "| in flight | FCFS | HEFT | PATS | FCFS / PATS | HEFT / PATS |\n| --- | --- | --- | --- | --- | --- |"
+    );
     let prototype = [
         (16, [94.7, 108.3, 83.7]),
         (24, [92.8, 91.6, 77.8]),
@@ -67,7 +72,7 @@ fn example_by_instances_in_flight() {
         let (by_fcfs, by_heft) = (fcfs / pats, heft / pats);
         println!("| {in_flight} | {fcfs:.1} | {heft:.1} | {pats:.1} | {by_fcfs:.2} | {by_heft:.2} |");
         for (policy, (found, expected)) in SchedulePolicy::ALL.iter().zip(found.into_iter().zip(expected)) {
-            assert_near(found, expected, 0.03, &format!("{policy}, {in_flight} in flight"));
+            assert_near(found, expected, 0.02, &format!("{policy}, {in_flight} in flight"));
         }
         if in_flight >= 40 {
             assert!(by_fcfs >= 1.15 && by_heft >= 1.10, "at {in_flight}: {by_fcfs:.2}, {by_heft:.2}");
@@ -80,12 +85,14 @@ fn example_by_instances_in_flight() {
 #[test]
 fn other_numbers_of_cores_and_accelerators() {
     println!("| cores + accelerators | PATS | prototype |\n| --- | --- | --- |");
-    for (cores, accelerators, expected) in [(16, 1, 75.6), (12, 1, 91.0), (8, 1, 117.3), (3, 1, 173.4), (9, 3, 59.3)] {
+    for (cores, accelerators, expected) in
+        [(16, 1, 75.6), (12, 1, 91.0), (8, 1, 117.3), (3, 1, 173.4), (9, 3, 59.3)]
+    {
         let slots = slots(cores, accelerators, SchedulePolicy::Pats);
         let found = seconds(&Setup::new(&PIPELINE, slots, INSTANCES, 40));
-        println!("without {:.1}", seconds(&Setup { answers: false, ..Setup::new(&PIPELINE, slots, INSTANCES, 40) }));
         println!("| {cores} + {accelerators} | {found:.1} | {expected:.1} |");
-        assert_near(found, expected, 0.02, &format!("{cores} + {accelerators}"));
+        let bound = bound(&PIPELINE, f64::from(cores), f64::from(accelerators), f64::from(INSTANCES));
+        assert!(found >= bound && found <= 1.02 * expected, "{cores} + {accelerators}: {found:.1} s");
     }
 }
 
@@ -97,6 +104,8 @@ fn tail_rule_leaves_the_last_tasks_to_the_accelerator() {
         let setup = Setup::new(&PIPELINE, slots(16, 1, SchedulePolicy::Pats), instances, 40);
         let found = [true, false].map(|answers| seconds(&Setup { answers, ..setup.clone() }));
         println!("| {instances} | {:.2} ({with}) | {:.2} ({without}) |", found[0], found[1]);
+        assert_near(found[0], with, 0.02, &format!("{instances} instances with the tail rule"));
+        assert_near(found[1], without, 0.01, &format!("{instances} instances without"));
     }
 }
 
@@ -128,42 +137,92 @@ fn with_gains(policy: SchedulePolicy, gains: Vec<f64>) -> f64 {
     seconds(&Setup { gains, ..example(policy, 40) })
 }
 
+/// The random errors are not those of the prototype: only means are compared with it. Its PATS has means and worst cases of 75.6
+/// and 76.8, 76.1 and 77.9, 77.1 and 83.1, 82.4 and 97.4 s.
 #[test]
 fn wrong_estimates() {
-    println!("| e | PATS mean / worst | HEFT mean / worst | adverse PATS / HEFT | all too high PATS / HEFT |");
+    println!(
+        "| e | PATS mean / worst | HEFT mean / worst | adverse PATS / HEFT | all too high PATS / HEFT |"
+    );
     println!("| --- | --- | --- | --- | --- |");
-    for error in [0.1, 0.25, 0.5, 1.0] {
+    let prototype = [
+        (0.1, [75.6, 91.3], [75.6, 94.3], [75.6, 118.3]),
+        (0.25, [76.1, 97.5], [78.8, 105.2], [75.6, 156.3]),
+        (0.5, [77.1, 104.6], [94.3, 117.8], [75.6, 179.7]),
+        (1.0, [82.4, 117.6], [103.4, 164.8], [75.6, 216.3]),
+    ];
+    for (error, mean, adverse, high) in prototype {
         let many = |policy| {
             let found: Vec<f64> = (1..=20).map(|seed| with_gains(policy, wrong_gains(error, seed))).collect();
             (found.iter().sum::<f64>() / 20.0, found.iter().copied().fold(0.0, f64::max))
         };
         let (pats, heft) = (many(SchedulePolicy::Pats), many(SchedulePolicy::Heft));
         let both = |gains: Vec<f64>| {
-            (with_gains(SchedulePolicy::Pats, gains.clone()), with_gains(SchedulePolicy::Heft, gains))
+            [with_gains(SchedulePolicy::Pats, gains.clone()), with_gains(SchedulePolicy::Heft, gains)]
         };
-        let adverse = both(adverse_gains(error));
-        let high = both(PIPELINE.iter().map(|task| task.gain() * (1.0 + error)).collect());
+        let found_adverse = both(adverse_gains(error));
+        let found_high = both(PIPELINE.iter().map(|task| task.gain() * (1.0 + error)).collect());
+        let ([a, b], [c, d]) = (found_adverse, found_high);
         println!(
-            "| {error} | {:.1} / {:.1} | {:.1} / {:.1} | {:.1} / {:.1} | {:.1} / {:.1} |",
-            pats.0, pats.1, heft.0, heft.1, adverse.0, adverse.1, high.0, high.1
+            "| {error} | {:.1} / {:.1} | {:.1} / {:.1} | {a:.1} / {b:.1} | {c:.1} / {d:.1} |",
+            pats.0, pats.1, heft.0, heft.1
         );
+        for (found, expected, cell) in [
+            ([pats.0, heft.0], mean, "mean"),
+            (found_adverse, adverse, "adverse"),
+            (found_high, high, "all too high"),
+        ] {
+            // The order of ties, which wrong gains make more important, is not that of the prototype.
+            assert_near(found[0], expected[0], 0.04, &format!("PATS, {cell}, e = {error}"));
+            assert_near(found[1], expected[1], 0.08, &format!("HEFT, {cell}, e = {error}"));
+        }
+        assert!(pats.0 < heft.0 && pats.1 < heft.1, "PATS suffers less from errors of {error}");
     }
+}
+
+#[test]
+fn order_reversed_and_durations_spread() {
     let gains: Vec<f64> = PIPELINE.iter().map(PipelineTask::gain).collect();
     let mut order: Vec<usize> = (0..gains.len()).collect();
     order.sort_by(|a, b| gains[*a].total_cmp(&gains[*b]));
     let mut reversed = gains.clone();
     order.iter().zip(order.iter().rev()).for_each(|(task, other)| reversed[*task] = gains[*other]);
-    println!("order reversed: PATS {:.1}", with_gains(SchedulePolicy::Pats, reversed));
-    let [fcfs, heft, pats] = SchedulePolicy::ALL.map(|policy| seconds(&Setup { spread: 0.3, ..example(policy, 40) }));
+    let reversed = with_gains(SchedulePolicy::Pats, reversed);
+    println!("order reversed: PATS {reversed:.1}");
+    assert_near(reversed, 106.0, 0.04, "order reversed");
+    let spread = |policy| seconds(&Setup { spread: 0.3, ..example(policy, 40) });
+    let [fcfs, heft, pats] = SchedulePolicy::ALL.map(spread);
     println!("durations ±30 %: FCFS {fcfs:.1}, HEFT {heft:.1}, PATS {pats:.1}");
+    assert_near(fcfs, 93.4, 0.03, "durations, FCFS");
+    assert_near(heft, 95.6, 0.05, "durations, HEFT");
+    assert_near(pats, 76.4, 0.03, "durations, PATS");
 }
 
+/// Gains without the transfers are those of the prototype. Gains that include them lead to shorter times.
 #[test]
 fn transfers() {
-    println!("| transfer | PATS with locality | local tasks |\n| --- | --- | --- |");
-    for transfer_ms in [10.0, 20.0, 40.0] {
+    println!("| transfer | gains include it | without | without a saving |\n| --- | --- | --- | --- |");
+    for (transfer_ms, with_locality, without) in [(10.0, 80.2, 80.2), (20.0, 84.7, 84.7), (40.0, 90.2, 92.6)]
+    {
+        let setup = Setup { transfer_ms, ..example(SchedulePolicy::Pats, 40) };
         let gains = PIPELINE.iter().map(|task| task.core_ms / (task.device_ms + transfer_ms)).collect();
-        let outcome = Clock::run(&Setup { transfer_ms, gains, ..example(SchedulePolicy::Pats, 40) });
-        println!("| {transfer_ms} ms | {:.1} | {} |", outcome.seconds, outcome.local);
+        let included = Clock::run(&Setup { gains, ..setup.clone() }).seconds;
+        let plain = Clock::run(&setup);
+        let unsaved = Clock::run(&Setup { saved: 0.0, ..setup }).seconds;
+        println!(
+            "| {transfer_ms} ms | {included:.1} | {:.1} ({} local tasks) | {unsaved:.1} |",
+            plain.seconds, plain.local
+        );
+        assert_near(plain.seconds, with_locality, 0.02, &format!("transfers of {transfer_ms} ms"));
+        assert_near(unsaved, without, 0.03, &format!("transfers of {transfer_ms} ms, none saved"));
+        assert!(included <= plain.seconds * 1.01, "{included} s with gains that include transfers");
     }
+}
+
+/// With transfers that are most of a task, tasks stay where their inputs are.
+#[test]
+fn tasks_stay_with_their_inputs() {
+    let setup = Setup { transfer_ms: 40.0, ..example(SchedulePolicy::Pats, 40) };
+    let found = Clock::run(&setup);
+    assert!(found.local >= 100, "{} tasks of {INSTANCES} instances stayed", found.local);
 }

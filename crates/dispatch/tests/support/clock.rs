@@ -55,11 +55,13 @@ pub(crate) struct Setup {
     /// True durations differ from the estimates by up to this share, at random.
     pub(crate) spread: f64,
     pub(crate) seed: u64,
-    /// Milliseconds of a transfer to or from an accelerator. A task whose input is there saves one of its two transfers.
+    /// Milliseconds of the transfers of a task to and from an accelerator.
     pub(crate) transfer_ms: f64,
+    /// Share of the transfers that a task saves whose input is on its accelerator.
+    pub(crate) saved: f64,
     /// The manager answers whether it has more instances.
     pub(crate) answers: bool,
-    /// Index of a task that ends with an error of the device, every so many tasks on accelerators.
+    /// Number of tasks on accelerators between two that end with an error of the device. The third error of a slot closes it.
     pub(crate) fails_every: Option<u32>,
 }
 
@@ -74,6 +76,7 @@ impl Setup {
             spread: 0.0,
             seed: 1,
             transfer_ms: 0.0,
+            saved: 0.5,
             answers: true,
             fails_every: None,
         }
@@ -118,6 +121,14 @@ pub(crate) struct Outcome {
     pub(crate) device_seconds: f64,
     /// Tasks on an accelerator that had made them ready.
     pub(crate) local: u32,
+    /// Closed slots.
+    pub(crate) closed: u32,
+}
+
+/// Message between the worker and a bucket.
+enum Local {
+    Begin(LeaseId),
+    Granted(LeaseId, SlotId, NodeId),
 }
 
 struct Running {
@@ -139,19 +150,19 @@ pub(crate) struct Clock<'a> {
     /// By accelerator: its last task.
     last: BTreeMap<SlotId, (LeaseId, NodeId)>,
     after: BTreeMap<(LeaseId, NodeId), NodeId>,
-    local: VecDeque<(LeaseId, SlotId, NodeId)>,
+    local: VecDeque<Local>,
     calls: VecDeque<u64>,
     asked: u32,
     next: u32,
     on_devices: u32,
+    errors: BTreeMap<SlotId, u32>,
     random: u64,
     outcome: Outcome,
 }
 
 impl<'a> Clock<'a> {
     fn new(setup: &'a Setup) -> Self {
-        let mut worker =
-            Worker::new(setup.slots, MemoryBudget::UNLIMITED).with_max_buckets(setup.in_flight);
+        let mut worker = Worker::new(setup.slots, MemoryBudget::UNLIMITED).with_max_buckets(setup.in_flight);
         worker.handle_study(PlanId::first_round(0), 1, 0);
         Self {
             setup,
@@ -169,6 +180,7 @@ impl<'a> Clock<'a> {
             asked: 0,
             next: 0,
             on_devices: 0,
+            errors: BTreeMap::new(),
             random: setup.seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1,
             outcome: Outcome::default(),
         }
@@ -198,19 +210,28 @@ impl<'a> Clock<'a> {
         loop {
             while let Some(effect) = self.worker.poll_effect() {
                 match effect {
-                    Effect::Grant { lease, slot, node } => self.local.push_back((lease, slot, node)),
+                    Effect::Grant { lease, slot, node } => {
+                        self.local.push_back(Local::Granted(lease, slot, node));
+                    }
                     Effect::Request { buckets, after: None } => self.asked += buckets,
                     Effect::Request { .. } => {}
                     Effect::Call { call } => self.calls.push_back(call),
                     effect => panic!("{effect:?}"),
                 }
             }
-            if let Some((lease, slot, node)) = self.local.pop_front() {
-                self.start(lease, slot, node);
-            } else if !self.assign() {
-                // The answer follows the instances that the worker has asked for.
-                let Some(call) = self.calls.pop_front().filter(|_| self.setup.answers) else { return };
+            // Messages of the manager first: a stage loads its inputs before its first demand.
+            if self.assign() {
+                continue;
+            }
+            // The answer follows the instances that the worker has asked for.
+            if let Some(call) = self.calls.pop_front().filter(|_| self.setup.answers) {
                 self.worker.handle_sync_ack(call);
+                continue;
+            }
+            match self.local.pop_front() {
+                Some(Local::Begin(lease)) => self.begin(lease),
+                Some(Local::Granted(lease, slot, node)) => self.start(lease, slot, node),
+                None => return,
             }
         }
     }
@@ -249,11 +270,17 @@ impl<'a> Clock<'a> {
         let mut run = BucketExecution::new(&self.stage, &work, bytes.collect(), None).expect("fits");
         let slots = self.setup.slots;
         run.set_device_tasks(&self.stage, self.setup.estimates(), slots.cores, slots.accelerators);
+        self.buckets.insert(lease, run);
+        self.local.push_back(Local::Begin(lease));
+        true
+    }
+
+    fn begin(&mut self, lease: LeaseId) {
+        let run = self.buckets.remove(&lease).expect("a bucket");
         let demand = Self::demand(&run);
         self.offer(lease, &run);
         self.buckets.insert(lease, run);
         self.worker.handle_demand(lease, demand);
-        true
     }
 
     fn offer(&mut self, lease: LeaseId, run: &BucketExecution) {
@@ -290,11 +317,10 @@ impl<'a> Clock<'a> {
                 let is_local = after.is_some() && self.last.get(&slot).copied() == after;
                 self.outcome.local += u32::from(is_local);
                 self.last.insert(slot, (lease, node));
-                task.device_ms + self.setup.transfer_ms * if is_local { 0.5 } else { 1.0 }
+                task.device_ms + self.setup.transfer_ms * if is_local { 1.0 - self.setup.saved } else { 1.0 }
             }
         };
         let time = Duration::from_secs_f64(ms * scale / 1000.0);
-        if std::env::var("TR").is_ok() { println!("W {:?} {slot} {lease} {level} for {time:?}", self.now); }
         if self.setup.slots.kind(slot) == SlotKind::Accelerator {
             self.outcome.device_seconds += time.as_secs_f64();
         }
@@ -313,6 +339,12 @@ impl<'a> Clock<'a> {
         let fails = self.setup.fails_every.is_some_and(|every| self.on_devices.is_multiple_of(every));
         if kind == SlotKind::Accelerator && fails {
             run.handle_device_failed(node);
+            let errors = self.errors.entry(slot).or_default();
+            *errors += 1;
+            if *errors == 3 {
+                self.worker.handle_slot_closed(slot);
+                self.outcome.closed += 1;
+            }
         } else {
             self.outcome.ran.entry((lease.0 as u32, level)).or_default().push(kind);
             run.handle_done(node);

@@ -1,14 +1,17 @@
 //! A manager and a worker with its stages, joined by message queues that advance in random order. Regions are
 //! sizes, so the true bytes are known at any time.
 
+#[path = "node_devices.rs"]
+mod devices;
+
 use crate::solo::{STUDY, manager_of};
 use crate::studies::Study;
 use pleach_dispatch::manager::{Effect as ManagerEffect, Manager, WorkerInfo};
 use pleach_dispatch::memory_model::{BucketDemand, MemoryBudget, TaskMemory};
 use pleach_dispatch::message::{BucketWork, Report, ReportedEnd, ToManager, ToWorker};
-use pleach_dispatch::stage::{self, BucketExecution, NodeId, OutputId, TaskRequest};
+use pleach_dispatch::stage::{self, BucketExecution, NodeId, Offer, OutputId, TaskRequest};
 use pleach_dispatch::study::Effect as Event;
-use pleach_dispatch::worker::{Effect, Worker};
+use pleach_dispatch::worker::{Effect, Worker, WorkerSlots};
 use pleach_dispatch::{InstanceId, LeaseId, SlotId, WorkerId};
 use pleach_regions::RegionKey;
 use std::collections::btree_map::Entry;
@@ -27,10 +30,11 @@ struct Bucket {
 
 impl Bucket {
     /// Returns the demand of [`BucketExecution`], with the bytes that are truly held.
-    fn demand(&self, storage: &Storage) -> BucketDemand {
+    fn demand(&self, storage: &Storage) -> (BucketDemand, Vec<Offer>) {
         let (local_bytes, missing_bytes) = storage.inputs(self);
         let demand = self.run.demand(missing_bytes);
-        BucketDemand { held_bytes: self.written.values().sum(), local_bytes, ..demand }
+        let held_bytes = self.written.values().sum();
+        (BucketDemand { held_bytes, local_bytes, ..demand }, self.run.offers())
     }
 }
 
@@ -62,8 +66,8 @@ impl Storage {
 /// Message between a stage and its worker.
 enum Local {
     Granted(LeaseId, SlotId, NodeId),
-    Demand(LeaseId, BucketDemand),
-    SlotFree(SlotId, LeaseId, BucketDemand),
+    Demand(LeaseId, (BucketDemand, Vec<Offer>)),
+    SlotFree(SlotId, LeaseId, (BucketDemand, Vec<Offer>)),
     Over(LeaseId),
     /// Regions to spill, except those released meanwhile.
     Moved(Vec<RegionKey>),
@@ -79,7 +83,7 @@ struct Running {
 /// Configuration of a node.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Setup {
-    pub(crate) slots: u32,
+    pub(crate) slots: WorkerSlots,
     pub(crate) budget: u64,
     pub(crate) active_paths: Option<NonZeroU32>,
     /// Estimated memory of tasks, in quarters of their true memory.
@@ -108,6 +112,8 @@ pub(crate) struct Node<'a> {
     pub(crate) stopped: bool,
     pub(crate) left: bool,
     pub(crate) calls: usize,
+    /// Tasks that ended on accelerators.
+    pub(crate) on_accelerators: usize,
     /// Events in order, printed by failed tests.
     pub(crate) log: Vec<String>,
     noted: Option<(u64, usize, usize, usize)>,
@@ -142,6 +148,7 @@ impl<'a> Node<'a> {
             stopped: false,
             left: false,
             calls: 0,
+            on_accelerators: 0,
             log: Vec::new(),
             noted: None,
             most_bytes: 0,
@@ -323,8 +330,9 @@ impl<'a> Node<'a> {
                     scratch: believed(task.scratch),
                     outputs: task.outputs.iter().map(|bytes| believed(*bytes)).collect(),
                 });
-                let run = BucketExecution::new(stage, &work, guess.collect(), self.setup.active_paths)
+                let mut run = BucketExecution::new(stage, &work, guess.collect(), self.setup.active_paths)
                     .expect("fits");
+                self.setup.set_devices(stage, &mut run);
                 let mut inputs: Vec<(RegionKey, u64)> = Vec::new();
                 for (key, input) in work.instances[0].inputs.iter().zip(&stage.inputs) {
                     if inputs.iter().all(|(other, _)| other != key) {
@@ -355,12 +363,14 @@ impl<'a> Node<'a> {
     fn reach_local(&mut self) {
         match self.local.pop_front().expect("a message") {
             Local::Granted(lease, slot, node) => self.start(lease, slot, node),
-            Local::Demand(lease, demand) => {
+            Local::Demand(lease, (demand, offers)) => {
                 self.look();
+                self.worker.handle_offers(lease, offers);
                 self.worker.handle_demand(lease, self.as_it_is(lease, demand));
             }
-            Local::SlotFree(slot, lease, demand) => {
+            Local::SlotFree(slot, lease, (demand, offers)) => {
                 self.look();
+                self.worker.handle_offers(lease, offers);
                 self.worker.handle_slot_free(slot, lease, self.as_it_is(lease, demand));
             }
             Local::Over(lease) => {
@@ -426,7 +436,7 @@ impl<'a> Node<'a> {
 
     fn start(&mut self, lease: LeaseId, slot: SlotId, node: NodeId) {
         let Some(bucket) = self.buckets.get_mut(&lease) else {
-            self.local.push_back(Local::SlotFree(slot, lease, BucketDemand::default()));
+            self.local.push_back(Local::SlotFree(slot, lease, (BucketDemand::default(), Vec::new())));
             return;
         };
         let stage = &self.study.plan.stages[bucket.work.stage as usize];
@@ -443,6 +453,7 @@ impl<'a> Node<'a> {
             }
         }
         assert_eq!(self.storage.inputs(bucket).1, 0, "what a bucket under way reads is in memory");
+        self.setup.assert_fits(slot, call.task);
         let bytes = bucket.bytes[call.task].running();
         self.running.push(Running { slot, lease, call, bytes });
         let demand = bucket.demand(&self.storage);
@@ -451,6 +462,9 @@ impl<'a> Node<'a> {
 
     fn end(&mut self, which: usize) {
         let Running { slot, lease, call, .. } = self.running.swap_remove(which);
+        if self.fails(slot) {
+            return self.end_with_device_error(slot, lease, call.node);
+        }
         let bucket = self.buckets.get_mut(&lease).expect("a bucket");
         let wanted =
             bucket.bytes[call.task].outputs.iter().enumerate().filter(|(output, _)| call.requested[*output]);

@@ -1,6 +1,7 @@
 //! Cost model, against a plain recount of all runs.
 
-use pleach_dispatch::cost_model::CostModel;
+use pleach_dispatch::SlotKind;
+use pleach_dispatch::cost_model::{CostModel, DeviceGain};
 use pleach_regions::DataRegion;
 use pleach_workflow::{Accepts, Argument, Operation, OperationError, Port, Value};
 use proptest::collection::vec;
@@ -106,4 +107,37 @@ fn invalid_measurements_are_ignored() {
     {
         assert_eq!(CostModel::of_lines([line]), CostModel::default(), "{line}");
     }
+}
+
+#[test]
+fn gain_is_declared_until_eight_runs_of_each_kind_are_known() {
+    let (toy, arguments) = (Toy(1e-6), arguments(1, 4));
+    let mut costs = CostModel::default();
+    let gain = |costs: &CostModel| costs.device_gain(&toy, &arguments, 12.5);
+    let declared = |kind| DeviceGain { thousandths: 12_500, trial: Some(kind) };
+    let mut run = |costs: &mut CostModel, kind, seconds| {
+        costs.observe_on(kind, &toy, &arguments, 1_000_000, seconds);
+    };
+    for _ in 0..7 {
+        run(&mut costs, SlotKind::Accelerator, 0.5);
+        assert_eq!(gain(&costs), declared(SlotKind::Accelerator));
+    }
+    assert_eq!(costs.predict_on(SlotKind::Accelerator, &toy, &arguments, 1_000_000, 12.5), 1.0 / 12.5);
+    run(&mut costs, SlotKind::Accelerator, 0.5);
+    assert_eq!(costs.predict_on(SlotKind::Accelerator, &toy, &arguments, 1_000_000, 12.5), 0.5);
+    for _ in 0..7 {
+        assert_eq!(gain(&costs), declared(SlotKind::Core));
+        run(&mut costs, SlotKind::Core, 2.0);
+    }
+    run(&mut costs, SlotKind::Core, 2.0);
+    assert_eq!(gain(&costs), DeviceGain { thousandths: 4000, trial: None });
+    // The time on a core is that of cores alone.
+    assert_eq!(costs.predict(&toy, &arguments, 1_000_000), 2.0);
+
+    let lines = costs.lines();
+    assert!(lines.iter().all(|line| line.split('\t').count() == 5), "{lines:?}");
+    assert!(lines.contains(&"toy@accelerator\t3\t4\t8\t5e-1".to_owned()), "{lines:?}");
+    let read = CostModel::of_lines(lines.iter().map(String::as_str));
+    assert_eq!(read, costs);
+    assert_eq!(gain(&read).thousandths, 4000);
 }

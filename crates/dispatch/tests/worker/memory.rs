@@ -5,6 +5,7 @@ use crate::studies::{Study, studies};
 use pleach_dispatch::InstanceId;
 use pleach_dispatch::dry_run::rehearse;
 use pleach_dispatch::memory_model::TaskMemory;
+use pleach_dispatch::worker::{SchedulePolicy, WorkerSlots};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use std::collections::BTreeSet;
@@ -23,6 +24,18 @@ fn rehearsed(mut study: Study, believed: u64) -> Study {
     };
     study.plan.needs = rehearse(&study.plan, bytes).expect("a plan that keeps the rules").needs;
     study
+}
+
+/// Slots of cores only, or of both kinds under any policy.
+fn slots() -> impl Strategy<Value = WorkerSlots> {
+    let kinds = (1u32..5, 1u32..4, 0..SchedulePolicy::ALL.len());
+    let both = kinds.prop_map(|(cores, accelerators, policy)| WorkerSlots {
+        cores,
+        accelerators,
+        device_bytes: 2,
+        policy: SchedulePolicy::ALL[policy],
+    });
+    prop_oneof![(1u32..5).prop_map(WorkerSlots::from), both]
 }
 
 fn active_paths() -> impl Strategy<Value = Option<NonZeroU32>> {
@@ -60,7 +73,7 @@ proptest! {
     #[test]
     fn dry_run_memory_suffices_and_is_never_exceeded(
         study in studies().prop_filter("see `rehearsal`", |study| !study.crosses),
-        slots in 1u32..5,
+        slots in slots(),
         more in prop_oneof![Just(0u64), 1u64..200],
         active_paths in active_paths(),
         seed: u64,
@@ -78,7 +91,7 @@ proptest! {
     #[test]
     fn spill_room_lowers_the_minimum_memory(
         study in studies().prop_filter("see `rehearsal`", |study| !study.crosses),
-        slots in 1u32..5,
+        slots in slots(),
         more in prop_oneof![Just(0u64), 1u64..200],
         active_paths in active_paths(),
         seed: u64,
@@ -95,7 +108,7 @@ proptest! {
     /// The study ends with a spill tier of any size.
     #[test]
     fn limited_spill_room_completes_the_study(
-        study in studies(), slots in 1u32..5, believed in 0u64..5, quarters in 0u64..5, below in 0u64..500, seed: u64,
+        study in studies(), slots in slots(), believed in 0u64..5, quarters in 0u64..5, below in 0u64..500, seed: u64,
     ) {
         let study = rehearsed(study, believed);
         let budget = study.plan.needs.min_bytes * quarters / 4;
@@ -116,7 +129,7 @@ proptest! {
         let study = rehearsed(study, 4);
         let all = study.plan.needs.min_bytes * 8 * (study.plan.instances.len() as u64 + 1);
         let run = |budget| {
-            let setup = Setup { slots, budget, active_paths: None, believed: 4, seed, below: 0 };
+            let setup = Setup { slots: slots.into(), budget, active_paths: None, believed: 4, seed, below: 0 };
             let mut node = Node::new(&study, setup, &BTreeSet::new());
             while node.step() {}
             (node.log.clone(), node.calls)
@@ -130,7 +143,7 @@ proptest! {
     /// bytes.
     #[test]
     fn insufficient_memory_completes_the_study(
-        study in studies(), slots in 1u32..5, believed in 0u64..5, quarters in 0u64..5, active_paths in active_paths(), seed: u64,
+        study in studies(), slots in slots(), believed in 0u64..5, quarters in 0u64..5, active_paths in active_paths(), seed: u64,
     ) {
         let study = rehearsed(study, believed);
         let budget = study.plan.needs.min_bytes * quarters / 4;
@@ -147,7 +160,7 @@ proptest! {
 
     #[test]
     fn resumed_study_runs_exactly_the_open_instances(
-        study in studies(), slots in 1u32..5, chosen in vec(any::<bool>(), 1..20), seed: u64,
+        study in studies(), slots in slots(), chosen in vec(any::<bool>(), 1..20), seed: u64,
     ) {
         let study = rehearsed(study, 4);
         let finished = reporters(&study, &chosen);
@@ -163,7 +176,7 @@ proptest! {
     /// can be resumed.
     #[test]
     fn stopped_study_leaves_no_unreported_instance(
-        study in studies(), slots in 1u32..5, more in 0u64..200, steps in 0usize..150, seed: u64,
+        study in studies(), slots in slots(), more in 0u64..200, steps in 0usize..150, seed: u64,
     ) {
         let study = rehearsed(study, 4);
         let budget = study.plan.needs.min_bytes + more;

@@ -1,6 +1,6 @@
 //! Offers of the buckets to a worker with accelerators, the queues of HEFT, and the last task of each accelerator.
 //!
-//! Invariants: a queued task has one slot. The queued time of a slot is the sum over its queue.
+//! Invariant: a queued task has one slot.
 
 use crate::stage::{MAX_OFFERS, NodeId, Offer};
 use crate::{LeaseId, SlotId};
@@ -25,10 +25,9 @@ pub(crate) struct Devices {
     offers: BTreeMap<LeaseId, Vec<(u64, Offer)>>,
     /// For HEFT.
     queue: BTreeMap<TaskOf, Queued>,
-    /// By slot: the sum of the queued times.
-    queued_time: BTreeMap<SlotId, Duration>,
-    /// By slot: estimated end of the running task.
-    busy_until: BTreeMap<SlotId, Duration>,
+    /// By slot: the estimated end of all tasks that have been queued there. Measured times do not correct it: HEFT plans with
+    /// estimates only.
+    planned_until: BTreeMap<SlotId, Duration>,
     /// By accelerator: its last task.
     last: BTreeMap<SlotId, TaskOf>,
     /// Numbers offers and queue entries in their order.
@@ -64,14 +63,6 @@ impl Devices {
         self.offers.get(&lease).map_or(&[], Vec::as_slice)
     }
 
-    /// Removes a granted task from the offers and queues.
-    pub(crate) fn remove_task(&mut self, lease: LeaseId, node: NodeId) {
-        if let Some(offers) = self.offers.get_mut(&lease) {
-            offers.retain(|(_, offer)| offer.node != node);
-        }
-        self.dequeue(lease, node);
-    }
-
     /// Removes a bucket.
     pub(crate) fn remove(&mut self, lease: LeaseId) {
         self.offers.remove(&lease);
@@ -84,19 +75,25 @@ impl Devices {
     }
 
     /// Queues a task at a slot.
-    pub(crate) fn enqueue(&mut self, lease: LeaseId, node: NodeId, slot: SlotId, time: Duration) {
+    pub(crate) fn enqueue(
+        &mut self,
+        lease: LeaseId,
+        node: NodeId,
+        slot: SlotId,
+        time: Duration,
+        now: Duration,
+    ) {
         let number = self.number();
         let before = self.queue.insert((lease, node), Queued { slot, number, time });
         assert!(before.is_none(), "{node} of {lease} is queued at {slot} and at {before:?}");
-        let queued = self.queued_time.entry(slot).or_default();
-        *queued = queued.saturating_add(time);
+        self.planned_until.insert(slot, self.planned_until(slot, now).saturating_add(time));
     }
 
-    /// Removes a task from its queue, if it has one.
+    /// Removes a task that has not run from its queue, if it has one.
     pub(crate) fn dequeue(&mut self, lease: LeaseId, node: NodeId) {
         if let Some(queued) = self.queue.remove(&(lease, node)) {
-            let sum = self.queued_time.entry(queued.slot).or_default();
-            *sum = sum.saturating_sub(queued.time);
+            let planned = self.planned_until.entry(queued.slot).or_default();
+            *planned = planned.saturating_sub(queued.time);
         }
     }
 
@@ -106,21 +103,21 @@ impl Devices {
     }
 
     /// Returns the time when a slot is estimated to be free of all queued tasks.
-    pub(crate) fn free_at(&self, slot: SlotId, now: Duration) -> Duration {
-        let busy = self.busy_until.get(&slot).copied().unwrap_or_default().max(now);
-        busy.saturating_add(self.queued_time.get(&slot).copied().unwrap_or_default())
+    pub(crate) fn planned_until(&self, slot: SlotId, now: Duration) -> Duration {
+        self.planned_until.get(&slot).copied().unwrap_or_default().max(now)
     }
 
     /// Records the start of a task in a slot.
-    pub(crate) fn start(&mut self, slot: SlotId, lease: LeaseId, node: NodeId, until: Duration) {
-        self.busy_until.insert(slot, until);
+    pub(crate) fn start(&mut self, slot: SlotId, lease: LeaseId, node: NodeId) {
         self.last.insert(slot, (lease, node));
-        self.remove_task(lease, node);
-    }
-
-    /// Records the end of a task in a slot.
-    pub(crate) fn end(&mut self, slot: SlotId) {
-        self.busy_until.remove(&slot);
+        if let Some(offers) = self.offers.get_mut(&lease) {
+            offers.retain(|(_, offer)| offer.node != node);
+        }
+        // A forced start leaves the plan of the queue that it was in.
+        match self.queue.get(&(lease, node)) {
+            Some(queued) if queued.slot != slot => self.dequeue(lease, node),
+            _ => drop(self.queue.remove(&(lease, node))),
+        }
     }
 
     /// Returns the last task that ran in a slot.
@@ -131,7 +128,7 @@ impl Devices {
     /// Closes a slot: its queued tasks will be queued at others.
     pub(crate) fn close(&mut self, slot: SlotId) {
         self.queue.retain(|_, queued| queued.slot != slot);
-        self.queued_time.remove(&slot);
+        self.planned_until.remove(&slot);
         self.last.remove(&slot);
     }
 

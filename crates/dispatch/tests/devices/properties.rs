@@ -1,0 +1,43 @@
+//! Properties of all policies on random pipelines.
+
+use crate::clock::{Clock, Setup};
+use crate::reference::setups;
+use pleach_dispatch::SlotKind;
+use pleach_dispatch::worker::{SchedulePolicy, WorkerSlots};
+use proptest::prelude::*;
+use std::collections::BTreeSet;
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(128))]
+
+    /// Every task of every instance ends once, on any policy, also if devices fail until all are closed.
+    #[test]
+    fn every_task_runs_once_under_every_policy(setup in setups(), fails_every in prop_oneof![Just(None), (1u32..6).prop_map(Some)]) {
+        let all: BTreeSet<(u32, usize)> =
+            (0..setup.instances).flat_map(|instance| (0..setup.tasks.len()).map(move |task| (instance, task))).collect();
+        for policy in SchedulePolicy::ALL {
+            let slots = WorkerSlots { policy, ..setup.slots };
+            let outcome = Clock::run(&Setup { slots, fails_every, ..setup.clone() });
+            prop_assert!(outcome.ran.values().all(|ran| ran.len() == 1), "{policy}: {:?}", outcome.ran);
+            prop_assert_eq!(&outcome.ran.keys().copied().collect::<BTreeSet<_>>(), &all);
+            if fails_every == Some(1) {
+                prop_assert!(outcome.ran.values().all(|ran| ran[0] == SlotKind::Core));
+                prop_assert!(outcome.closed <= setup.slots.accelerators);
+            }
+        }
+    }
+
+    /// An accelerator as fast as a core is one more core to FCFS.
+    #[test]
+    fn accelerator_without_gain_is_a_core(setup in setups()) {
+        let tasks = setup.tasks.iter().map(|task| crate::clock::PipelineTask { device_ms: task.core_ms, ..task.clone() });
+        let tasks: Vec<_> = tasks.collect();
+        let run = |cores, accelerators| {
+            let policy = SchedulePolicy::Fcfs;
+            let slots = WorkerSlots { cores, accelerators, policy, ..setup.slots };
+            Clock::run(&Setup { answers: false, ..Setup::new(&tasks, slots, setup.instances, setup.in_flight) }).seconds
+        };
+        let (cores, accelerators) = (setup.slots.cores, setup.slots.accelerators);
+        prop_assert_eq!(run(cores, accelerators), run(cores + accelerators - 1, 1));
+    }
+}
