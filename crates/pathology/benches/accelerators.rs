@@ -3,7 +3,8 @@
 //!
 //! Tile: `tiles/CMU-1_x150_y800_2048.png` of the test data, 2048 × 2048 px, or a made one of the same size without test data.
 //! Default parameters. Medians of [`ROUNDS`] rounds after a first run, which compiles the kernels. "with transfers" uploads the
-//! inputs each time; "resident" has them on the device from the task before. Outputs are downloaded always.
+//! inputs each time; "resident" has them on the device from the task before. Outputs are downloaded always. CPU milliseconds are those of
+//! all threads of the process: on PoCL, which shares the processor, their ratio is the cost of the kernels on any load.
 
 use pleach_accelerate::{Device, DeviceSpec, find};
 use pleach_pathology::{image_io, registry};
@@ -55,10 +56,10 @@ fn main() -> Result<(), Box<dyn Error>> {
         let named = |wanted: &&str| regions.iter().find(|(name, _)| name == wanted).map(|(_, region)| region);
         let inputs = reads.iter().map(named).collect::<Option<Vec<_>>>().ok_or(name)?;
         let outputs = operation.run(&inputs, &arguments)?;
-        let core_ms = median_ms(|| operation.run(&inputs, &arguments).map(drop))?;
-        println!("{name}: core {core_ms:.1} ms");
+        let core = median(|| operation.run(&inputs, &arguments).map(drop))?;
+        println!("{name}: core {:.1} ms, CPU {:.1} ms", core.wall_ms, core.cpu_ms);
         for device in &mut devices.devices {
-            measure(&*operation, device.as_mut(), &inputs, &arguments, &outputs, core_ms)?;
+            measure(&*operation, device.as_mut(), &inputs, &arguments, &outputs, core)?;
         }
         regions.extend(writes.iter().copied().zip(outputs));
     }
@@ -73,36 +74,56 @@ fn measure(
     inputs: &[&DataRegion],
     arguments: &[Value],
     wanted: &[DataRegion],
-    core_ms: f64,
+    core: Cost,
 ) -> Result<(), Box<dyn Error>> {
     let Some(variant) = operation.accelerated() else { return Ok(()) };
     if variant.run_on(device, inputs, arguments)? != wanted {
         return Err(format!("{} on {}: the bits differ", operation.name(), device.name()).into());
     }
-    let resident = median_ms(|| variant.run_on(device, inputs, arguments).map(drop))?;
-    let transferred = median_ms(|| {
+    let resident = median(|| variant.run_on(device, inputs, arguments).map(drop))?;
+    let transferred = median(|| {
         device.clear();
         variant.run_on(device, inputs, arguments).map(drop)
     })?;
-    println!(
-        "  {}: with transfers {transferred:.1} ms, {:.2} x; resident {resident:.1} ms, {:.2} x; declared {:.1} x",
-        device.name(),
-        core_ms / transferred,
-        core_ms / resident,
-        variant.gain()
-    );
+    println!("  {}: declared {:.1} x", device.name(), variant.gain());
+    for (how, cost) in [("with transfers", transferred), ("resident", resident)] {
+        let (wall, cpu) = (core.wall_ms / cost.wall_ms, core.cpu_ms / cost.cpu_ms);
+        println!("    {how}: {:.1} ms, {wall:.2} x; CPU {:.1} ms, {cpu:.2} x", cost.wall_ms, cost.cpu_ms);
+    }
     Ok(())
 }
 
-fn median_ms<E>(mut run: impl FnMut() -> Result<(), E>) -> Result<f64, E> {
-    let mut rounds = Vec::with_capacity(ROUNDS);
+/// Milliseconds of a run.
+#[derive(Clone, Copy)]
+struct Cost {
+    wall_ms: f64,
+    /// Of all threads of the process, those of a driver included.
+    cpu_ms: f64,
+}
+
+/// Returns the medians over [`ROUNDS`] runs.
+fn median<E>(mut run: impl FnMut() -> Result<(), E>) -> Result<Cost, E> {
+    let mut rounds = [Vec::with_capacity(ROUNDS), Vec::with_capacity(ROUNDS)];
     for _ in 0..ROUNDS {
-        let started = Instant::now();
+        let (started, cpu) = (Instant::now(), process_ms());
         run()?;
-        rounds.push(started.elapsed().as_secs_f64() * 1e3);
+        rounds[0].push(started.elapsed().as_secs_f64() * 1e3);
+        rounds[1].push(process_ms() - cpu);
     }
-    rounds.sort_by(f64::total_cmp);
-    Ok(rounds[ROUNDS / 2])
+    let [wall_ms, cpu_ms] = rounds.map(|mut rounds| {
+        rounds.sort_by(f64::total_cmp);
+        rounds[ROUNDS / 2]
+    });
+    Ok(Cost { wall_ms, cpu_ms })
+}
+
+/// Returns the CPU milliseconds of this process.
+#[expect(clippy::cast_precision_loss, reason = "days in nanoseconds are exact")]
+fn process_ms() -> f64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the call writes only to the struct passed to it.
+    unsafe { libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &raw mut time) };
+    time.tv_sec as f64 * 1e3 + time.tv_nsec as f64 * 1e-6
 }
 
 fn tile() -> Result<DataRegion, Box<dyn Error>> {
