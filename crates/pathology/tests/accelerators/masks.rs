@@ -1,12 +1,14 @@
 //! Operations on masks, on random images: candidates, areas, nuclei, comparisons by pixels. Distances against those on a core.
 
-use crate::found::{devices, difference};
+use crate::found::{devices, difference, operation, run_on};
 use crate::images::{Image, image_of};
 use crate::random::{CASES, any_image, compare, side};
-use pleach_accelerate::OpenClDevice;
+use pleach_accelerate::kernels::areas::filter_by_area;
 use pleach_accelerate::kernels::{distance, image_size};
+use pleach_accelerate::{DeviceError, OpenClDevice};
 use pleach_pathology::kernels::distance::distance_to_background;
 use pleach_regions::{DataRegion, Raster, Table};
+use pleach_workflow::AcceleratedError;
 use proptest::prelude::*;
 
 /// Planes of one size: each channel of an image.
@@ -170,6 +172,62 @@ fn empty_full_and_winding_masks_have_the_bits_of_the_cpu() {
     }
 }
 
+/// All masks of 3 x 3 px: each pixel of a rim beside each of its neighbors.
+#[test]
+fn every_mask_of_nine_pixels_has_the_bits_of_the_cpu() {
+    for mut device in devices("every_mask_of_nine_pixels_has_the_bits_of_the_cpu", None) {
+        for bits in 0..1 << 9 {
+            let data = (0..9).map(|pixel| if bits >> pixel & 1 == 1 { 255 } else { 0 }).collect();
+            let raster = Raster::new(3, 3, 1, data).unwrap();
+            let (mask, plane) = (DataRegion::Mask(raster.clone()), DataRegion::Gray8(raster));
+            let zero = DataRegion::Gray8(Raster::filled(3, 3, 1, 0).unwrap());
+            let mut check = |name: &str, inputs: &[&DataRegion], numbers: &[f64]| {
+                assert_eq!(difference(device.as_mut(), name, inputs, numbers), None, "{bits:09b}");
+            };
+            check("nuclei.candidate-area", &[&mask], &[2.0, 9.0]);
+            for connectivity in [4.0, 8.0] {
+                check("nuclei.candidates", &[&plane, &zero], &[0.0, connectivity]);
+                check("nuclei.final-area", &[&mask], &[2.0, 9.0, connectivity]);
+            }
+        }
+    }
+}
+
+/// 1,001 cells: a million unions by groups that run at the same time, of which every one counts.
+const MAZE_CELLS: usize = 1_001;
+
+/// A maze without a cycle has one component, and each lost union of two pixels would split it.
+#[test]
+fn maze_is_one_component() {
+    let side = 2 * MAZE_CELLS - 1;
+    let mut mask = vec![0; side * side];
+    let mut state = 2026_u64;
+    for y in (0..side).step_by(2) {
+        for x in (0..side).step_by(2) {
+            // Each cell has a passage to the left or up ("binary tree" maze), by a linear congruential generator (Knuth, MMIX).
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            let at = y * side + x;
+            mask[at] = 1;
+            if x > 0 && (y == 0 || state >> 63 == 0) {
+                mask[at - 1] = 1;
+            } else if y > 0 {
+                mask[at - side] = 1;
+            }
+        }
+    }
+    let area = mask.iter().map(|value| u32::from(*value)).sum();
+    for mut device in devices("maze_is_one_component", None) {
+        let mut task = OpenClDevice::of(device.as_mut()).unwrap().begin().unwrap();
+        let size = image_size(&task, side as u32, side as u32).unwrap();
+        let there = task.upload(&mask).unwrap();
+        for _ in 0..3 {
+            let kept = filter_by_area(&mut task, &there, size, false, area..area + 1).unwrap();
+            let kept = task.download(&kept).unwrap();
+            assert!(kept.iter().zip(&mask).all(|(kept, of)| *kept == 255 * of), "the maze is in parts");
+        }
+    }
+}
+
 /// The mask of the pixels above a level, or one with few pixels of background, whose distances are long.
 fn distance_mask() -> impl Strategy<Value = (usize, Vec<u8>)> {
     let above = (any_image(), any::<u8>()).prop_map(|(image, level)| {
@@ -219,5 +277,41 @@ fn distances_beyond_32_bits_are_unsupported() {
         let mask = task.upload(&vec![0; 1 << 16]).unwrap();
         let error = distance::squared_distance(&mut task, &mask, size).unwrap_err().to_string();
         assert!(error.contains("a diagonal of 1 x 65536 px; squares below 2^32 are allowed"), "{error}");
+    }
+}
+
+#[test]
+fn declared_device_bytes_of_masks_suffice() {
+    let test = "declared_device_bytes_of_masks_suffice";
+    let side = 1_500;
+    let raster = |value: u8| Raster::filled(side, side, 1, value).unwrap();
+    let (gray, zero) = (DataRegion::Gray8(raster(90)), DataRegion::Gray8(raster(0)));
+    let masks = [7, 8, 9].map(|value| DataRegion::Mask(raster(value)));
+    let [mask, reference, counted] = &masks;
+    let background = DataRegion::Table(Table::new([("background", 0.0)]));
+    let core = core_table([1, 2, side - 3, side - 3]);
+    let cases: [(&str, &[&DataRegion], &[f64]); 7] = [
+        ("nuclei.candidates", &[&gray, &zero], &[80.0, 4.0]),
+        ("nuclei.candidate-area", &[mask], &[11.0, 1000.0]),
+        ("nuclei.nuclei", &[&gray, mask, reference, &background], &[45.0]),
+        ("nuclei.final-area", &[mask], &[21.0, 1000.0, 4.0]),
+        ("compare.masks", &[mask, reference], &[]),
+        ("compare.core-masks", &[mask, reference, &core], &[]),
+        ("compare.counted-masks", &[mask, reference, counted], &[]),
+    ];
+    for (name, inputs, numbers) in cases {
+        let bytes = operation(name).accelerated().unwrap().device_bytes(u64::from(side * side));
+        for mut device in devices(test, Some(bytes)) {
+            let result = run_on(device.as_mut(), name, inputs, numbers);
+            assert!(result.is_ok(), "{name} with {bytes} B: {result:?}");
+        }
+        // An estimate far beyond the need would keep tasks off small devices.
+        for mut device in devices(test, Some(bytes * 4 / 5)) {
+            let error = run_on(device.as_mut(), name, inputs, numbers).unwrap_err();
+            assert!(
+                matches!(error, AcceleratedError::Device(DeviceError::OutOfMemory { .. })),
+                "{name}: {error}"
+            );
+        }
     }
 }

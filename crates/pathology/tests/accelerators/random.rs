@@ -9,7 +9,7 @@ use proptest::test_runner::{Config, TestCaseError, TestRunner};
 use std::cell::RefCell;
 
 /// Sides of 1 px to some 300 px: below, at and above the sides of one to four blocks.
-fn side() -> impl Strategy<Value = usize> {
+pub(crate) fn side() -> impl Strategy<Value = usize> {
     prop_oneof![
         Just(1),
         prop_oneof![
@@ -28,7 +28,7 @@ fn side() -> impl Strategy<Value = usize> {
 }
 
 /// Small images and those of several blocks.
-fn any_image() -> impl Strategy<Value = Image> {
+pub(crate) fn any_image() -> impl Strategy<Value = Image> {
     prop_oneof![image(), image_of((side(), side()))]
 }
 
@@ -39,13 +39,13 @@ fn region(image: &Image) -> DataRegion {
 }
 
 /// 96 cases: each of the nine sides beside a multiple of 64 px is expected more than three times.
-const CASES: u32 = 96;
+pub(crate) const CASES: u32 = 96;
 
 /// 24 cases of normalization, whose table of 64 MiB takes most of the time.
 const COLOR_CASES: u32 = 24;
 
 /// Compares an operation on random values of `strategy` on each device.
-fn compare<S: Strategy>(
+pub(crate) fn compare<S: Strategy>(
     test: &str,
     cases: u32,
     strategy: S,
