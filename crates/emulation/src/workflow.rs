@@ -108,7 +108,7 @@ fn writers(jobs: &TaskWorkflow) -> HashMap<u32, u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::operations::operations;
+    use crate::operations;
     use pleach_clustering::{DataFile, Task};
     use pleach_workflow::{InputOrigin, Registry, TaskInput};
     use std::collections::BTreeSet;
