@@ -118,7 +118,7 @@ impl Replanning {
     }
 }
 
-/// Number of tasks of a study that have been executed, and the number at which its costs are compared next.
+/// Number of tasks of a study that have been executed, and the next number that brings a comparison of its costs.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CostChecks {
     executed: u64,

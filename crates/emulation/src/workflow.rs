@@ -40,7 +40,7 @@ pub fn emulated_workflow(
         return Err(EmulationError::Empty);
     }
     let mean_region_bytes = mean_bytes(&jobs)?;
-    // Stages are in topological order. Jobs of one level keep their order, by which the manager breaks ties.
+    // Stages are in topological order. Jobs of one level keep their order, and the manager breaks ties by it.
     let order: Vec<u32> = jobs.levels().iter().flatten().copied().collect();
     let mut stage_of = vec![0; order.len()];
     order.iter().enumerate().for_each(|(stage, job)| stage_of[*job as usize] = stage);

@@ -131,7 +131,7 @@ impl Offer {
         }
     }
 
-    /// Returns the gain by which policies order tasks. Tasks whose time is unknown on a kind come first there.
+    /// Returns the gain that policies order tasks by. Tasks whose time is unknown on a kind come first there.
     #[must_use]
     pub fn order(&self) -> u32 {
         order(self.on_accelerator, self.trial, self.gain)
