@@ -4,7 +4,6 @@ use crate::Buffer;
 
 /// Source of kernels.
 #[derive(Debug, PartialEq, Eq)]
-#[cfg_attr(not(feature = "opencl"), expect(dead_code, reason = "no device compiles it"))]
 pub(crate) struct Program {
     /// Name in errors.
     pub(crate) name: &'static str,
