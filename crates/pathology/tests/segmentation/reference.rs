@@ -3,7 +3,6 @@
 //! On a difference the test names the first stage whose count differs from the original's. Parameter sets share results
 //! by task and by the parameters that the task depends on, like a study with reuse.
 
-
 use crate::data::data;
 use crate::reference_masks::{Memo, bgr, by_image, bytes, compare, for_images, on_core, operation, rows};
 use pleach_pathology::image_io;
