@@ -1,5 +1,7 @@
 //! Faults of a device: each task ends with the result of a core, and the slot closes when it must.
 
+#![expect(clippy::unwrap_used, reason = "clippy exempts tests, not the functions they call")]
+
 use actix::prelude::*;
 use pleach_accelerate::{Device, DeviceError, EmulatedDevice};
 use pleach_actors::task::{

@@ -305,6 +305,7 @@ impl State {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use pleach_dispatch::SlotKind;
     use pleach_dispatch::message::TaskProvenance;
 
     /// Two evaluations on two tiles, with three tasks per run. Both share one instance on the second tile.
@@ -325,12 +326,15 @@ mod tests {
         Progress::new(None, totals, ledger, Mark::nowhere())
     }
 
+    const HERE: TaskProvenance =
+        TaskProvenance { instance: 0, started_micros: 0, source: None, device: SlotKind::Core };
+
     const RAN: TaskReport = TaskReport {
         task: 0,
         stage: 0,
         done: TaskOutcome::Ran { seconds: 4.0, predicted_seconds: 2.0, digests: 0, digest_seconds: 0.0 },
         cache_seconds: 0.0,
-        provenance: TaskProvenance::default(),
+        provenance: HERE,
     };
 
     const REUSED: TaskReport =

@@ -115,7 +115,7 @@ fn gain_is_declared_until_eight_runs_of_each_kind_are_known() {
     let mut costs = CostModel::default();
     let gain = |costs: &CostModel| costs.device_gain(&toy, &arguments, 12.5);
     let declared = |kind| DeviceGain { thousandths: 12_500, trial: Some(kind) };
-    let mut run = |costs: &mut CostModel, kind, seconds| {
+    let run = |costs: &mut CostModel, kind, seconds| {
         costs.observe_on(kind, &toy, &arguments, 1_000_000, seconds);
     };
     for _ in 0..7 {
