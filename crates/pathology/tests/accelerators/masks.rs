@@ -193,7 +193,7 @@ fn every_mask_of_nine_pixels_has_the_bits_of_the_cpu() {
     }
 }
 
-/// 1,001 cells: a million unions by groups that run at the same time, of which every one counts.
+/// 1,001 cells a side: a million unions by groups that run at the same time.
 const MAZE_CELLS: usize = 1_001;
 
 /// A maze without a cycle has one component, and each lost union of two pixels would split it.
