@@ -86,7 +86,7 @@ mod tests {
     use pleach_dispatch::message::{
         Report, ReportedEnd, TaskOutcome, TaskProvenance, TaskReport, TaskSource, ToManager,
     };
-    use pleach_dispatch::{InstanceId, LeaseId, PlanId};
+    use pleach_dispatch::{InstanceId, LeaseId, PlanId, SlotKind};
     use pleach_regions::{RegionKey, Table};
     use pleach_workflow::{AnnotationPart, AnnotationRules};
     use proptest::prelude::*;
