@@ -52,7 +52,6 @@ impl Candidate {
 }
 
 /// Decision for a slot.
-#[expect(clippy::large_enum_variant, reason = "one value at a time, on the stack")]
 enum Pick {
     /// The task runs.
     Runs(Candidate),

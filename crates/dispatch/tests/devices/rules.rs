@@ -316,3 +316,34 @@ fn offer_names_the_task_that_made_it_ready() {
         [(6, Some(NodeId(4)))]
     );
 }
+
+/// Rule 3.
+#[test]
+fn bucket_that_leaves_regions_behind_starts_only_beside_the_minimum_memory() {
+    for (store_bytes, starts) in [(20, true), (21, false)] {
+        let mut worker = busy(SchedulePolicy::Pats, 100);
+        worker.handle_study(PlanId::first_round(1), 1, 50);
+        worker.handle_stored(30);
+        let offers = [offer(0, 5000, 1)];
+        worker.handle_assigned(LeaseId(2), 0, BucketId(2), false);
+        worker.handle_offers(LeaseId(2), offers.to_vec());
+        worker.handle_demand(LeaseId(2), BucketDemand { store_bytes, ..demand(&offers, 0) });
+        let granted = free(&mut worker, 1, 1, &[]);
+        assert_eq!(granted, if starts { vec![(2, 1, 0)] } else { Vec::new() }, "{store_bytes} bytes");
+    }
+}
+
+#[test]
+fn tail_rule_waits_until_no_bucket_is_unstarted() {
+    for has_unstarted in [true, false] {
+        let mut worker = worker(slots(1, 1, SchedulePolicy::Pats), u64::MAX);
+        assert_eq!(assign(&mut worker, 0, &[offer(0, 5000, 0)]), [(0, 1, 0)]);
+        if has_unstarted {
+            worker.handle_assigned(LeaseId(1), 0, BucketId(1), false);
+        }
+        deliver(&mut worker, 0, &[], 1);
+        (1..9).for_each(|call| worker.handle_sync_ack(call));
+        let granted = deliver(&mut worker, 0, &[offer(1, 9000, 0)], 1);
+        assert_eq!(granted, if has_unstarted { vec![(0, 0, 1)] } else { Vec::new() }, "{has_unstarted}");
+    }
+}
