@@ -51,12 +51,12 @@ impl Candidate {
     }
 }
 
-/// Decision for a slot.
-enum Pick {
-    /// The task runs.
-    Runs(Candidate),
-    /// The task runs once storage has freed this many bytes.
-    Needs(LeaseId, u64),
+/// A task for a slot.
+struct Pick {
+    slot: SlotId,
+    task: Candidate,
+    /// Bytes that storage must free first.
+    excess: u64,
 }
 
 impl Worker {
@@ -101,16 +101,16 @@ impl Worker {
         if self.slots.by_kind().policy == SchedulePolicy::Heft {
             self.queue_new_tasks();
         }
-        while let Some(pick) = self.pick() {
-            match pick {
-                (slot, Pick::Runs(task)) => self.grant_slot(slot, &task),
-                (_, Pick::Needs(lease, bytes)) => return self.ask_for_room(lease, bytes),
+        while let Some(Pick { slot, task, excess }) = self.pick() {
+            if excess > 0 {
+                return self.ask_for_room(task.rank.2, excess);
             }
+            self.grant_slot(slot, &task);
         }
     }
 
     /// Returns the task for the first idle slot that has one.
-    fn pick(&self) -> Option<(SlotId, Pick)> {
+    fn pick(&self) -> Option<Pick> {
         if self.slots.free() == 0 {
             return None;
         }
@@ -124,7 +124,7 @@ impl Worker {
                 break;
             }
             if let Some(pick) = self.admitted_at(slot, kind, &tasks) {
-                return Some((slot, pick));
+                return Some(pick);
             }
             without_task = Some(kind);
         }
@@ -156,8 +156,7 @@ impl Worker {
             let movable = if is_freeing { 0 } else { self.memory.movable_for(demand) };
             let finishes = self.can_all_finish(task.rank, demand);
             if may && excess <= movable && finishes && self.leaves_room(task.rank, demand) {
-                let needs = Pick::Needs(task.rank.2, excess);
-                return Some(if excess == 0 { Pick::Runs(task) } else { needs });
+                return Some(Pick { slot, task, excess });
             }
             if demand.started && !finishes {
                 return None;
