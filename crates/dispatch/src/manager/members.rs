@@ -16,7 +16,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 /// Facts about a worker.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WorkerInfo {
     /// Tasks it can run at once.
     pub slots: u32,

@@ -239,15 +239,7 @@ impl World {
                 let operations = (lacks > 150).then(|| some.collect());
                 let memory_bytes = if memory == 3 { u64::MAX } else { memory };
                 let host = (lacks % 4 > 0).then(|| IpAddr::from([10, 0, 0, lacks % 4]));
-                self.join(WorkerInfo {
-                    slots,
-                    memory_bytes,
-                    spill_bytes: 0,
-                    operations,
-                    accelerators: 0,
-                    device_bytes: 0,
-                    host,
-                });
+                self.join(WorkerInfo { slots, memory_bytes, operations, host, ..WorkerInfo::default() });
             }
             Step::Ask { worker, buckets } => {
                 if let Some(worker) = choose(&workers, worker) {
