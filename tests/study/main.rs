@@ -1,5 +1,6 @@
 //! Whole studies with the real binary: one result on every path of execution, checked against independent computations.
 
+mod accelerators;
 mod annotations;
 #[cfg(feature = "s3")]
 mod bucket;
