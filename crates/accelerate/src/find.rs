@@ -2,6 +2,8 @@
 
 #[cfg(feature = "opencl")]
 use crate::opencl;
+#[cfg(feature = "opencl")]
+use crate::opencl::probe::Trial;
 use crate::{Device, DeviceSpec, EmulatedDevice};
 use std::fmt;
 use thiserror::Error;
@@ -72,9 +74,11 @@ fn open(processors: bool, count: usize, memory_limit: Option<u64>) -> FoundDevic
     if !opencl::is_library_present() {
         return unusable("no OpenCL library (libOpenCL.so.1) is installed".to_owned());
     }
-    match opencl::probe::crash() {
-        Some(remark) => unusable(remark),
-        None => opencl::open(processors, count, memory_limit),
+    match opencl::probe::trial() {
+        Trial::Failed(remark) => unusable(remark),
+        // Drivers of processors stay out of this process: LLVM, in PoCL, takes over signals and memory.
+        Trial::Passed { accelerators: 0 } if !processors => FoundDevices::default(),
+        Trial::Passed { .. } | Trial::NotServed => opencl::open(processors, count, memory_limit),
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Without the test harness, since the trial starts this program again: `serve_probe` is the first call in `main`.
 
-use pleach_accelerate::{DeviceSpec, find, serve_probe};
+use pleach_accelerate::{find, serve_probe};
 use std::error::Error;
 use std::path::Path;
 use std::process::{Command, Output};
@@ -10,7 +10,7 @@ use std::{env, fs};
 
 const NAME: &str = "driver_that_crashes_gives_a_remark_and_no_device";
 
-/// Argument of the runs below: finds all devices and prints them.
+/// Argument of the runs below, with a choice of devices: finds and prints them, and whether PoCL is in the process.
 const FIND: &str = "--find-devices";
 
 #[expect(clippy::print_stdout, clippy::print_stderr, reason = "the program is its own test harness")]
@@ -19,8 +19,12 @@ fn main() -> Result<(), Box<dyn Error>> {
         return Ok(());
     }
     let arguments: Vec<String> = env::args().skip(1).collect();
-    if arguments.iter().any(|argument| argument == FIND) {
-        println!("{:?}", find(&DeviceSpec::All, None)?);
+    if let [argument, devices] = &arguments[..]
+        && argument == FIND
+    {
+        println!("{:?}", find(&devices.parse()?, None)?);
+        let has_pocl = fs::read_to_string("/proc/self/maps")?.contains("libpocl");
+        println!("PoCL is loaded: {has_pocl}");
         return Ok(());
     }
     if arguments.iter().any(|argument| argument == "--list") {
@@ -37,15 +41,22 @@ fn main() -> Result<(), Box<dyn Error>> {
         eprintln!("SKIPPED {NAME}: no C compiler is present");
         return Ok(());
     }
-    let whole = found(None)?;
+    let whole = found("all", None)?;
     if text(&whole).contains("no OpenCL library") {
         eprintln!("SKIPPED {NAME}: no OpenCL device is present, nor a loader of drivers");
         return Ok(());
     }
     assert!(whole.status.success() && !text(&whole).contains("crashes"), "{whole:?}");
+    // Without graphics cards, the drivers of processors stay out of a process that looks for cards only.
+    let cards = found("auto", None)?;
+    let no_cards = "devices: [], remarks: []";
+    assert!(
+        !text(&cards).contains(no_cards) || text(&cards).contains("PoCL is loaded: false"),
+        "{cards:?} after {whole:?}"
+    );
 
     fs::write(folder.path().join("crash.icd"), library.display().to_string())?;
-    let crashed = found(Some(folder.path()))?;
+    let crashed = found("all", Some(folder.path()))?;
     assert!(crashed.status.success(), "the program survives: {crashed:?}");
     let expected = "devices: [], remarks: [\"OpenCL: a driver crashes when it is loaded (signal: 6";
     assert!(text(&crashed).contains(expected), "{crashed:?}");
@@ -54,12 +65,12 @@ fn main() -> Result<(), Box<dyn Error>> {
 }
 
 /// Runs this program, with the drivers of a folder instead of those of the system.
-fn found(drivers: Option<&Path>) -> std::io::Result<Output> {
+fn found(devices: &str, drivers: Option<&Path>) -> std::io::Result<Output> {
     let mut command = Command::new(env::current_exe()?);
     if let Some(folder) = drivers {
         command.env("OCL_ICD_VENDORS", folder);
     }
-    command.arg(FIND).output()
+    command.args([FIND, devices]).output()
 }
 
 fn text(output: &Output) -> String {

@@ -55,6 +55,11 @@ pub(crate) fn open(processors: bool, count: usize, memory_limit: Option<u64>) ->
     found
 }
 
+/// Counts the devices that are no processors.
+pub(crate) fn count_accelerators() -> Result<usize, ClError> {
+    Ok(devices()?.iter().filter(|(_, _, is_processor)| !is_processor).count())
+}
+
 /// Returns all devices with their names, and whether each is a processor.
 fn devices() -> Result<Vec<(ClDevice, String, bool)>, ClError> {
     let mut listed = Vec::new();

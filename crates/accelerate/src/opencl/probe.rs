@@ -4,9 +4,8 @@
 //! in signal handlers, and loading a library is none. [`serve_probe`] is therefore the first call in `main`. A program that does not
 //! call it, such as a test, loads the drivers without a trial.
 
-use opencl3::device::CL_DEVICE_TYPE_ALL;
-use opencl3::platform::get_platforms;
-use std::io;
+use super::candidates;
+use std::io::{self, Read, Write};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -23,43 +22,61 @@ const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 static IS_SERVED: AtomicBool = AtomicBool::new(false);
 
+/// Result of a trial.
+pub(crate) enum Trial {
+    /// This program does not serve trials.
+    NotServed,
+    /// A driver crashes or hangs: a remark for users.
+    Failed(String),
+    /// The drivers load. They have so many devices that are no processors.
+    Passed { accelerators: usize },
+}
+
 /// Tries the drivers if this process is the child of [`find`](crate::find), and returns whether it is: then `main` has to return.
 /// Otherwise lets `find` start such a child.
 #[must_use]
 pub fn serve_probe() -> bool {
     if std::env::var_os(VARIABLE).is_some() {
-        let listed = get_platforms().map(|platforms| {
-            platforms.iter().for_each(|platform| drop(platform.get_devices(CL_DEVICE_TYPE_ALL)));
-        });
         // An error is no crash: the parent meets it again and reports it.
-        drop(listed);
+        let accelerators =
+            candidates::count_accelerators().map_or_else(|_| "error".into(), |n| n.to_string());
+        // Without a parent there is nobody to tell.
+        let _ = io::stdout().write_all(accelerators.as_bytes());
         return true;
     }
     IS_SERVED.store(true, Ordering::Relaxed);
     false
 }
 
-/// Loads the drivers in a child process. Returns a remark if it crashes or hangs.
-pub(crate) fn crash() -> Option<String> {
+/// Loads the drivers in a child process.
+pub(crate) fn trial() -> Trial {
     if !IS_SERVED.load(Ordering::Relaxed) {
-        return None;
+        return Trial::NotServed;
     }
+    let mut printed = String::new();
     let ended = std::env::current_exe().and_then(|program| {
         let mut child = Command::new(program)
             .env(VARIABLE, "1")
             .stdin(Stdio::null())
-            .stdout(Stdio::null())
+            .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .spawn()?;
-        wait(&mut child)
+        let status = wait(&mut child)?;
+        if let Some(mut stdout) = child.stdout.take() {
+            stdout.read_to_string(&mut printed)?;
+        }
+        Ok(status)
     });
     let cause = match ended {
-        Ok(Some(status)) if status.success() => return None,
+        // Drivers may print as well. A count that cannot be read lets this process list the devices itself.
+        Ok(Some(status)) if status.success() => {
+            return printed.parse().map_or(Trial::NotServed, |accelerators| Trial::Passed { accelerators });
+        }
         Ok(Some(status)) => format!("a driver crashes when it is loaded ({status})"),
         Ok(None) => format!("a driver does not load within {} s", TIME_LIMIT.as_secs()),
         Err(error) => format!("the trial of the drivers did not start: {error}"),
     };
-    Some(format!(
+    Trial::Failed(format!(
         "OpenCL: {cause}; no device is used. Drivers are listed in /etc/OpenCL/vendors or by OCL_ICD_VENDORS"
     ))
 }
