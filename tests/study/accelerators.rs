@@ -56,8 +56,8 @@ fn segmentation_on_opencl_devices_has_the_findings_of_cores() {
         let (findings, runs, on_devices) = segmented(&study, &out, devices, policy);
         assert!(findings == expected, "{out}: the files are equal");
         assert_eq!(runs, all, "{out}");
-        // The first runs of each operation try the device.
-        assert!(on_devices > WITH_KERNELS.len() as u64, "{out}: {on_devices} of {all} runs");
+        // How many there are depends on the time of each.
+        assert!(on_devices > 0 && on_devices < all, "{out}: {on_devices} of {all} runs");
         println!("{out}: {on_devices} of {all} runs on devices");
     }
 }
