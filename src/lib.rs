@@ -50,6 +50,7 @@ pub use pleach_regions as regions;
 pub use pleach_workflow as workflow;
 
 use pleach_workflow::Registry;
+use std::io::{self, Write};
 use std::process::ExitCode;
 
 #[global_allocator]
@@ -62,8 +63,9 @@ static ALLOCATOR: pleach_pages::RecyclingAllocator = pleach_pages::RecyclingAllo
 #[must_use]
 pub fn run(operations: &Registry) -> ExitCode {
     // First: the child that tries the drivers of devices takes no arguments.
-    if pleach_accelerate::serve_probe() {
-        return ExitCode::SUCCESS;
+    if let Some(found) = pleach_accelerate::serve_probe() {
+        let is_told = io::stdout().write_all(found.as_bytes()).is_ok();
+        return if is_told { ExitCode::SUCCESS } else { ExitCode::FAILURE };
     }
     exit::install_panic_hook();
     match cli::parse() {

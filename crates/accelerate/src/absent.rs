@@ -127,6 +127,6 @@ impl Buffer {
 
 /// Returns that this process is no child that tries drivers.
 #[must_use]
-pub fn serve_probe() -> bool {
-    false
+pub fn serve_probe() -> Option<String> {
+    None
 }

@@ -15,7 +15,8 @@ const FIND: &str = "--find-devices";
 
 #[expect(clippy::print_stdout, clippy::print_stderr, reason = "the program is its own test harness")]
 fn main() -> Result<(), Box<dyn Error>> {
-    if serve_probe() {
+    if let Some(found) = serve_probe() {
+        print!("{found}");
         return Ok(());
     }
     let arguments: Vec<String> = env::args().skip(1).collect();

@@ -5,7 +5,7 @@
 //! call it, such as a test, loads the drivers without a trial.
 
 use super::candidates;
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -32,20 +32,16 @@ pub(crate) enum Trial {
     Passed { accelerators: usize },
 }
 
-/// Tries the drivers if this process is the child of [`find`](crate::find), and returns whether it is: then `main` has to return.
+/// Tries the drivers if this process is the child of [`find`](crate::find), and returns what `main` has to print before it returns.
 /// Otherwise lets `find` start such a child.
 #[must_use]
-pub fn serve_probe() -> bool {
+pub fn serve_probe() -> Option<String> {
     if std::env::var_os(VARIABLE).is_some() {
         // An error is no crash: the parent meets it again and reports it.
-        let accelerators =
-            candidates::count_accelerators().map_or_else(|_| "error".into(), |n| n.to_string());
-        // Without a parent there is nobody to tell.
-        let _ = io::stdout().write_all(accelerators.as_bytes());
-        return true;
+        return Some(candidates::count_accelerators().map_or_else(|_| "error".into(), |n| n.to_string()));
     }
     IS_SERVED.store(true, Ordering::Relaxed);
-    false
+    None
 }
 
 /// Loads the drivers in a child process.
