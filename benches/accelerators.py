@@ -5,7 +5,8 @@ manager and worker processes with emulated devices. True gains are hidden: worke
     benches/accelerators.py [--instances 300] [--cores 16] [--devices 1] [--workers 1] [--scale 0.2] [--error 0.5] [--pleach PATH]
 
 Prints, for gains declared exactly and wrong by --error (those below the median too high, the others too low), the seconds of each
-policy and of the cores alone, the lower bound of both kinds of slots together, and the tasks on accelerators by stand-in.
+policy and of the cores alone, the lower bound of both kinds of slots together, and the tasks on accelerators by stand-in. Then what
+`pleach plan` and `pleach simulate` predict from the times that the run by pats has measured.
 Times of an emulated device are waits: they say what a policy does, not what a device gains.
 """
 
@@ -119,18 +120,35 @@ def bound(args, gains):
     return max(on_cores / cores, on_devices / devices if devices else 0.0)
 
 
+def predictions(args, folder, run):
+    """Seconds that plan and simulate predict from the times of a run."""
+    cores = args.cores * args.workers
+    plan = [args.pleach, "plan", "study.toml", "--json", "--reuse", "tree", "--run", run, "--workers", str(cores)]
+    plan += ["--accelerators", str(args.devices * args.workers)]
+    planned = json.loads(subprocess.run(plan, cwd=folder, check=True, capture_output=True).stdout)
+    (folder / "burst.toml").write_text(
+        f'[study]\nfile = "study.toml"\nrun = "{run}"\nreuse = "tree"\n'
+        f"[base]\nnodes = {args.workers}\ncores = {args.cores}\naccelerators = {args.devices}\n"
+        '[[pool]]\nname = "cloud"\ncores = 1\nprice_per_hour = 1\nstartup_seconds = 60\nmax = 1\n[[policy]]\nkind = "fixed"\n'
+    )
+    simulate = [args.pleach, "simulate", "burst.toml", "--json"]
+    simulated = json.loads(subprocess.run(simulate, cwd=folder, check=True, capture_output=True).stdout)
+    return planned["plans"][0]["predicted_makespan_seconds"], simulated["policies"][0]["makespan_seconds"]
+
+
 def measure(args, folder, options):
-    """Seconds of the execution, and the runs by operation."""
+    """Seconds of the execution, the runs by operation, and the run.json."""
     cluster = Nodes(args.pleach, folder, args.workers, ["--cores", str(args.cores), *options])
     try:
         seconds = cluster.run("--reuse", "tree").wall[1]
         number = json.loads(cluster.ask("status", "--json"))["studies"][-1]["id"]
         out = tempfile.mkdtemp(dir=folder)
         cluster.ask("results", number, "--out", out)
-        operations = json.loads((pathlib.Path(out) / "run.json").read_text())["operations"]
+        run = pathlib.Path(out) / "run.json"
+        operations = json.loads(run.read_text())["operations"]
     finally:
         cluster.end()
-    return seconds, {operation["name"].removeprefix("emulation."): operation for operation in operations}
+    return seconds, {operation["name"].removeprefix("emulation."): operation for operation in operations}, run
 
 
 def main():
@@ -152,19 +170,22 @@ def main():
         for error in [0.0, args.error]:
             gains = true_gains(error)
             write_study(folder, args.instances, args.scale, gains)
-            alone, _ = measure(args, folder, ["--accelerators", "none"])
+            alone, _, _ = measure(args, folder, ["--accelerators", "none"])
             lowest = bound(args, gains)
             print(f"declared gains wrong by {error:.0%}: cores alone {alone:.1f} s, bound {lowest:.1f} s", flush=True)
             times = {}
             for policy in POLICIES:
                 options = ["--accelerators", devices, "--schedule", policy, "--device-check", "0"]
-                times[policy], runs = measure(args, folder, options)
+                times[policy], runs, run = measure(args, folder, options)
                 shares = [
                     f"{name} {runs[name].get('accelerator', {}).get('runs', 0)}/{runs[name]['runs']}" for name in KERNELS
                 ]
                 print(f"  {policy} (emulated devices): {times[policy]:.1f} s; on accelerators: {', '.join(shares)}", flush=True)
             ratios = [f"{policy}/pats {times[policy] / times['pats']:.2f}" for policy in ("fcfs", "heft")]
             print(f"  {', '.join(ratios)}, cores/pats {alone / times['pats']:.2f}, pats/bound {times['pats'] / lowest:.2f}")
+            planned, simulated = predictions(args, folder, run)
+            of = lambda seconds: f"{seconds:.1f} s, {seconds / times['pats']:.2f} of measured"
+            print(f"  predicted for pats: plan {of(planned)}; simulate {of(simulated)}", flush=True)
     return 0
 
 

@@ -10,6 +10,7 @@ pub(crate) use error::BurstError;
 pub(crate) use study::SimulatedStudy;
 
 use pleach_api::submission::MAX_OVERHEAD_SECONDS;
+use pleach_dispatch::cost_model::{OperationWork, speed_with_accelerators};
 use pleach_dispatch::plan::ReuseScope;
 use pleach_server::pools::{PoolSpec, check_new, needed_integer, sections};
 use pleach_simulation::burst::{BaseCluster, Burst, CloudPool, Policy, PolicyKind};
@@ -45,6 +46,8 @@ pub(crate) struct StudySpec {
 pub(crate) struct BurstFile {
     pub(crate) study: StudySpec,
     pub(crate) burst: Burst,
+    /// Accelerators of each base node, then of a worker of each pool.
+    pub(crate) accelerators: (u32, Vec<u32>),
     /// Deadline, in seconds or as a multiple of the time that the base cluster alone needs.
     pub(crate) deadline: Option<Deadline>,
     pub(crate) budget: Option<f64>,
@@ -69,11 +72,13 @@ impl BurstFile {
         let needed = "a table [study] with the file of a study is needed";
         let study = read_study(&root.needed("study", study, needed)?)?;
         let base = table(&root, "base")?;
-        let base = read_base(&root.needed("base", base, "a table [base] with nodes and cores is needed")?)?;
+        let (base, base_accelerators) =
+            read_base(&root.needed("base", base, "a table [base] with nodes and cores is needed")?)?;
         let mut names = BTreeSet::new();
-        let mut sites = Vec::new();
+        let (mut sites, mut pool_accelerators) = (Vec::new(), Vec::new());
         for section in sections(&root, "pool")? {
-            let site = read_site(&section)?;
+            let (site, accelerators) = read_site(&section)?;
+            pool_accelerators.push(accelerators);
             check_new(&mut names, &section, &site.pool.name)?;
             sites.push(site);
         }
@@ -117,7 +122,19 @@ impl BurstFile {
         if policies.is_empty() {
             return root.missing("policy", "at least one [[policy]] is needed");
         }
-        Ok(Self { study, burst, deadline, budget, policies })
+        let accelerators = (base_accelerators, pool_accelerators);
+        Ok(Self { study, burst, accelerators, deadline, budget, policies })
+    }
+
+    /// Makes the cores of nodes with accelerators faster, by the speed of both together on this work.
+    pub(crate) fn speed_up(&mut self, work: &[OperationWork]) {
+        let (base, accelerators) = (&mut self.burst.base, &self.accelerators);
+        base.speed *= speed_with_accelerators(work, base.cores, accelerators.0);
+        for (site, accelerators) in self.burst.sites.iter_mut().zip(&accelerators.1) {
+            let factor = speed_with_accelerators(work, site.cores, *accelerators);
+            site.speed *= factor;
+            site.pool.slots *= factor;
+        }
     }
 }
 
@@ -177,17 +194,23 @@ const REUSE: &str = "\"tree\", \"dataflow\" or \"value\" is allowed: reuse withi
 
 const SPEED: &str = "0.01 to 100 is allowed: seconds of work that a core does in 1 s";
 
-fn read_base(section: &Section<'_>) -> Result<BaseCluster, FieldError> {
+/// More than any node has.
+const MAX_ACCELERATORS: u32 = 64;
+
+/// Reads a cluster, and the accelerators of each node.
+fn read_base(section: &Section<'_>) -> Result<(BaseCluster, u32), FieldError> {
     let base = BaseCluster {
         nodes: needed_integer(section, "nodes", 1, MAX_NODES)?,
         cores: needed_integer(section, "cores", 1, 1024)?,
         speed: section.number_in("speed", [0.01, 100.0], SPEED)?.unwrap_or(1.0),
     };
+    let accelerators = section.integer("accelerators", 0, MAX_ACCELERATORS)?.unwrap_or(0);
     section.end()?;
-    Ok(base)
+    Ok((base, accelerators))
 }
 
-fn read_site(section: &Section<'_>) -> Result<CloudPool, FieldError> {
+/// Reads a pool, and the accelerators of each of its workers.
+fn read_site(section: &Section<'_>) -> Result<(CloudPool, u32), FieldError> {
     let spec = PoolSpec::read(section)?;
     let variation = "0 to 5 is allowed: coefficient of variation of startup_seconds";
     let rate = "0 to 60 is allowed: interruptions of a worker per hour";
@@ -212,8 +235,9 @@ fn read_site(section: &Section<'_>) -> Result<CloudPool, FieldError> {
         store_bytes_per_second: bandwidth("store_bytes_per_second")?.unwrap_or(f64::INFINITY),
         egress_price_per_gb: section.number_in("egress_price_per_gb", [0.0, 1e6], egress)?.unwrap_or(0.0),
     };
+    let accelerators = section.integer("accelerators", 0, MAX_ACCELERATORS)?.unwrap_or(0);
     section.end()?;
-    Ok(site)
+    Ok((site, accelerators))
 }
 
 /// Allowed values of `deadline_seconds`, up to [`MAX_SECONDS`].

@@ -88,6 +88,11 @@ pub(crate) fn load_costs(
     cache: Option<&Path>,
 ) -> CommandResult {
     prepared.costs = cache.map(cost_history::read).unwrap_or_default();
+    order_tasks(prepared, buckets)
+}
+
+/// Orders the tasks of the stages as the arguments ask for, by the costs.
+fn order_tasks(prepared: &mut PreparedStudy, buckets: BucketArgs) -> CommandResult {
     match buckets.task_order {
         TaskOrderArg::Declared => Ok(()),
         TaskOrderArg::Best => Ok(prepared.order_tasks()?),

@@ -2,7 +2,7 @@
 //!
 //! ```toml
 //! [[tier]]
-//! kind = "ssd"            # "ram", "ssd", "hdd", "lustre", "s3", in this order; "ram" at most once, shared ones last
+//! kind = "ssd"            # "ssd", "hdd", "lustre", "s3", in this order. --memory sets the memory above them
 //! path = "scratch"        # relative to the file; of "s3" there are bucket, endpoint, region and prefix instead
 //! capacity = "20GB"
 //! reserve = "1GB"         # stays free of the disk
@@ -32,8 +32,6 @@ use std::path::{Path, PathBuf};
 /// Location of a tier.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum TierTarget {
-    /// Memory of this process.
-    Ram,
     /// Existing folder. `striping` applies to Lustre.
     Folder { kind: FolderKind, path: PathBuf, durability: Durability, reserve_bytes: u64, striping: Striping },
     /// Object storage.
@@ -53,7 +51,6 @@ pub(crate) struct TierEntry {
 /// Kinds of tiers, from fast to slow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum StorageKind {
-    Ram,
     Ssd,
     Hdd,
     Lustre,
@@ -61,11 +58,10 @@ pub(crate) enum StorageKind {
 }
 
 impl StorageKind {
-    const ALL: [Self; 5] = [Self::Ram, Self::Ssd, Self::Hdd, Self::Lustre, Self::S3];
+    const ALL: [Self; 4] = [Self::Ssd, Self::Hdd, Self::Lustre, Self::S3];
 
     pub(crate) fn name(self) -> &'static str {
         match self {
-            Self::Ram => "ram",
             Self::Ssd => "ssd",
             Self::Hdd => "hdd",
             Self::Lustre => "lustre",
@@ -86,7 +82,7 @@ impl StorageKind {
 
     fn folder(self) -> FolderKind {
         match self {
-            Self::Ram | Self::Ssd | Self::S3 => FolderKind::Ssd,
+            Self::Ssd | Self::S3 => FolderKind::Ssd,
             Self::Hdd => FolderKind::Hdd,
             Self::Lustre => FolderKind::Lustre,
         }
@@ -166,7 +162,8 @@ impl TierList {
     }
 }
 
-const KINDS: &str = "\"ram\", \"ssd\", \"hdd\", \"lustre\" and \"s3\" are allowed";
+const KINDS: &str =
+    "\"ssd\", \"hdd\", \"lustre\" and \"s3\" are allowed; --memory sets the memory above them";
 
 /// Reads one table of the file.
 fn entry(tier: &Section<'_>) -> Result<TierEntry, TierListError> {
@@ -189,7 +186,6 @@ fn entry(tier: &Section<'_>) -> Result<TierEntry, TierListError> {
         Some(other) => return tier.not_allowed("write", other, modes),
     };
     let target = match kind {
-        StorageKind::Ram => TierTarget::Ram,
         StorageKind::S3 => TierTarget::Bucket(bucket(tier)?),
         StorageKind::Ssd | StorageKind::Hdd | StorageKind::Lustre => {
             let allowed = "the path of a folder is needed";

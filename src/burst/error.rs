@@ -1,10 +1,10 @@
 //! Errors of planning the study of a burst.
 
 use pleach_planner::PlanningError;
+use pleach_results::measured_run::MeasuredRunError;
 use pleach_results::provenance::EqualResultsError;
 use pleach_study::{Defect, PrepareError};
-use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use thiserror::Error;
 
 /// Reason why the study of a burst cannot be simulated.
@@ -13,7 +13,10 @@ pub(crate) enum BurstError {
     /// The study cannot be prepared.
     #[error("{0}")]
     Study(#[source] Box<PrepareError>),
-    /// The measured run cannot be used.
+    /// The measured run cannot be read.
+    #[error("{0}")]
+    Run(#[from] MeasuredRunError),
+    /// The measured run does not fit the simulation.
     #[error("{}: {problem}", file.display())]
     MeasuredRun {
         /// File of the run.
@@ -36,23 +39,17 @@ impl From<PrepareError> for BurstError {
     }
 }
 
-/// Reason why a measured run cannot be used.
+impl BurstError {
+    /// Returns the error of a run that has another reuse scope than value.
+    pub(super) fn other_scope(file: &Path, found: Option<String>) -> Self {
+        let found = found.map_or_else(|| "none".to_owned(), |found| format!("{found:?}"));
+        Self::MeasuredRun { file: file.to_owned(), problem: MeasuredRunProblem::OtherScope { found } }
+    }
+}
+
+/// Reason why a measured run does not fit a simulation.
 #[derive(Debug, Error)]
 pub(crate) enum MeasuredRunProblem {
-    /// The file cannot be read.
-    #[error("failed to read: {0}")]
-    Unreadable(#[source] io::Error),
-    /// The file is not a `run.json`.
-    #[error("{0}; the run.json of a study is needed")]
-    Form(#[source] serde_json::Error),
-    /// The run is of another study.
-    #[error("study: {found:?} is not allowed; the run of {needed:?} is needed")]
-    OtherStudy {
-        /// Name of the study of the run.
-        found: String,
-        /// Name of the study of the burst.
-        needed: String,
-    },
     /// The run has another reuse scope.
     #[error("reuse: {found} is not allowed; reuse by value needs the run.json of pleach run --reuse value")]
     OtherScope {

@@ -1,20 +1,20 @@
 //! Plans the study of a burst for the base cluster, with the predicted costs of its tasks.
 
 use super::StudySpec;
-use super::error::{BurstError, MeasuredRunProblem};
+use super::error::BurstError;
 use super::values::RecordedValues;
 use pleach_api::submission::MAX_OVERHEAD_SECONDS;
-use pleach_dispatch::cost_model::CostModel;
+use pleach_dispatch::cost_model::OperationWork;
 use pleach_dispatch::plan::{ExecutionPlan, ReuseScope};
 use pleach_planner::{
     BucketLimitOptions, Plan, PlanOptions, PlanRequest, PlanTile, PlannedStudy, PlanningInput, StageTables,
     StrategyName, identity,
 };
 use pleach_regions::{ElementType, RegionKey};
+use pleach_results::measured_run::MeasuredRun;
 use pleach_simulation::workload::{SharedStage, StageWorkload, Workload};
 use pleach_study::{Defect, PreparedStudy};
 use pleach_workflow::{Registry, Stage, Task};
-use serde::Deserialize;
 use std::collections::HashMap;
 use std::num::NonZeroU32;
 use std::path::Path;
@@ -26,36 +26,6 @@ const BYTES_A_PIXEL: u64 = 3;
 /// (benches/RESULTS.md, encodings).
 const SMALLER: u64 = 33;
 
-/// Used fields of `run.json`.
-#[derive(Debug, Deserialize)]
-struct Run {
-    study: String,
-    #[serde(default)]
-    reuse: Option<String>,
-    workers: u32,
-    execution_seconds: f64,
-    operations: Vec<Operation>,
-    #[serde(default)]
-    bucket_overhead_seconds: Option<f64>,
-}
-
-impl Run {
-    /// Returns the ratio of one worker's execution time to the time of its tasks, at least 1. The ratio adds the time
-    /// between tasks to the tasks. Returns 1 for several workers, because their waiting times are unknown.
-    fn between_tasks(&self) -> f64 {
-        let tasks: f64 = self.operations.iter().map(|operation| operation.seconds).sum();
-        let ratio = self.execution_seconds / tasks;
-        if self.workers == 1 && ratio.is_finite() { ratio.max(1.0) } else { 1.0 }
-    }
-}
-
-#[derive(Debug, Deserialize)]
-struct Operation {
-    name: String,
-    runs: u64,
-    seconds: f64,
-}
-
 /// Study that can be simulated.
 #[derive(Debug)]
 pub(crate) struct SimulatedStudy {
@@ -65,6 +35,8 @@ pub(crate) struct SimulatedStudy {
     /// Names of the stages.
     pub(crate) stages: Vec<String>,
     pub(crate) workload: Workload,
+    /// Work of each operation, for the speed of accelerators.
+    pub(crate) work: Vec<OperationWork>,
     /// Overhead of a bucket that the plan has.
     pub(crate) bucket_overhead_seconds: f64,
     /// Buckets of each stage of the plan.
@@ -116,7 +88,13 @@ impl SimulatedStudy {
         let mut prepared = PreparedStudy::load(&spec.file, None, registry)?;
         let mut measured_overhead = None;
         if let Some(run) = &spec.run {
-            (prepared.costs, measured_overhead) = measured(run, &prepared, spec.reuse)?;
+            let measured = MeasuredRun::read(run, &prepared)?;
+            if spec.reuse == ReuseScope::Value && measured.reuse.as_deref() != Some("value") {
+                return Err(BurstError::other_scope(run, measured.reuse));
+            }
+            measured_overhead =
+                measured.bucket_overhead_seconds.filter(|seconds| *seconds <= MAX_OVERHEAD_SECONDS);
+            prepared.costs = measured.costs;
         }
         let bucket_overhead_seconds = spec.overhead.or(measured_overhead).unwrap_or(0.0);
         if let Some((tiles, pixels)) = spec.tiles {
@@ -132,6 +110,7 @@ impl SimulatedStudy {
         let input = PlanningInput { bucket_overhead_seconds, ..prepared.planning_input() };
         let Plan { mut study, record, .. } = pleach_planner::plan(input, &request)?;
         let pixels = prepared.tiles.iter().map(|tile| tile.pixels).max().unwrap_or(0);
+        let work = study.operation_work(input)?;
         let traces = workloads(spec, &prepared, &study)?;
         let plan = std::mem::take(&mut study.plan);
         let bytes = (on_the_way(&plan), pixels * BYTES_A_PIXEL);
@@ -142,6 +121,7 @@ impl SimulatedStudy {
             tiles: prepared.tiles.len(),
             stages: prepared.study.workflow.stages.iter().map(|stage| stage.name.clone()).collect(),
             workload,
+            work,
             bucket_overhead_seconds,
             // Only these buckets are replanned.
             max_buckets: record.max_buckets,
@@ -179,39 +159,6 @@ fn on_the_way(plan: &ExecutionPlan) -> HashMap<RegionKey, u64> {
         }
     }
     bytes
-}
-
-/// Returns the cost model of operations measured in a run of this study, and the overhead of a bucket, if it measured one.
-fn measured(
-    file: &Path,
-    prepared: &PreparedStudy,
-    reuse: ReuseScope,
-) -> Result<(CostModel, Option<f64>), BurstError> {
-    let fail = |problem| BurstError::MeasuredRun { file: file.to_owned(), problem };
-    let text = std::fs::read(file).map_err(|error| fail(MeasuredRunProblem::Unreadable(error)))?;
-    let run: Run = serde_json::from_slice(&text).map_err(|error| fail(MeasuredRunProblem::Form(error)))?;
-    if run.study != prepared.study.name {
-        let needed = prepared.study.name.clone();
-        return Err(fail(MeasuredRunProblem::OtherStudy { found: run.study, needed }));
-    }
-    if reuse == ReuseScope::Value && run.reuse.as_deref() != Some("value") {
-        let found = run.reuse.map_or_else(|| "none".to_owned(), |found| format!("{found:?}"));
-        return Err(fail(MeasuredRunProblem::OtherScope { found }));
-    }
-    let tiles = prepared.tiles.len().max(1) as f64;
-    let mut lines = Vec::new();
-    for task in prepared.study.workflow.stages.iter().flat_map(|stage| &stage.tasks) {
-        let Some(operation) = prepared.registry.get(&task.operation, task.version) else { continue };
-        let own = run.operations.iter().find(|own| own.name == task.operation && own.runs > 0);
-        let Some(own) = own.filter(|own| own.seconds.is_finite() && own.seconds >= 0.0) else { continue };
-        let declared: f64 = prepared.tiles.iter().map(|tile| operation.cost_seconds(tile.pixels)).sum();
-        let seconds = own.seconds / own.runs as f64 * run.between_tasks();
-        let ratio = seconds / (declared / tiles);
-        lines.push(format!("{}\t{}\t\t{}\t{ratio:e}", task.operation, task.version, own.runs));
-    }
-    let overhead =
-        run.bucket_overhead_seconds.filter(|seconds| (0.0..=MAX_OVERHEAD_SECONDS).contains(seconds));
-    Ok((CostModel::of_lines(lines.iter().map(String::as_str)), overhead))
 }
 
 /// Returns simulated tiles of `pixels` pixels. They need no files, because planning reads none.

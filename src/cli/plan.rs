@@ -19,6 +19,9 @@ pub(crate) struct PlanArgs {
     /// Number of concurrent tasks to plan for [default: the number of processors]
     #[arg(long, value_name = "N", value_parser = at_least_one::<NonZeroU32>)]
     pub(crate) workers: Option<NonZeroU32>,
+    /// Accelerators beside these tasks: predict the time of both kinds together, by the pats policy
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) accelerators: u32,
     /// Strategy that merges stage instances into buckets [default: ranges, or trtma with --reuse tree]
     #[arg(long, value_enum)]
     pub(crate) strategy: Option<StrategiesArg>,
@@ -37,6 +40,9 @@ pub(crate) struct PlanArgs {
     /// Task cache of earlier studies (read-only), whose measured times the prediction uses
     #[arg(long, value_name = "DIR")]
     pub(crate) cache: Option<PathBuf>,
+    /// The run.json of a run of this study, whose measured times the prediction uses
+    #[arg(long, value_name = "FILE", conflicts_with = "cache")]
+    pub(crate) run: Option<PathBuf>,
     /// Plan the parameter sets of a CSV file instead of sampling
     #[arg(long, value_name = "CSV")]
     pub(crate) parameter_sets: Option<PathBuf>,

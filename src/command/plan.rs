@@ -7,7 +7,7 @@ mod grains;
 mod parts;
 mod table;
 
-use super::{load_costs, workers};
+use super::{load_costs, order_tasks, workers};
 use crate::cli::PlanArgs;
 use crate::exit::{CommandError, CommandResult};
 use crate::terminal::{print_json, print_line, print_notice};
@@ -21,6 +21,7 @@ use pleach_report::drawings::scaling::{self, Curve, Point, Scaling};
 use pleach_report::raster;
 use pleach_results::cache_walk;
 use pleach_results::folder::publish;
+use pleach_results::measured_run::MeasuredRun;
 use pleach_results::record::AnnotatedTile;
 use pleach_study::{PreparedStudy, annotations, slides, volumes};
 use pleach_workflow::{Normalization, Registry};
@@ -52,7 +53,13 @@ pub(super) fn execute(args: &PlanArgs, registry: &Registry) -> CommandResult {
     let mut prepared = load(&args.study, args.parameter_sets.as_deref(), registry)?;
     prepared.warnings().for_each(|warning| print_notice(&warning));
     args.cache.as_deref().map(cache_walk::open_to_read).transpose()?;
-    load_costs(&mut prepared, args.buckets, args.cache.as_deref())?;
+    match &args.run {
+        Some(run) => {
+            prepared.costs = MeasuredRun::read(run, &prepared).map_err(CommandError::input)?.costs;
+            order_tasks(&mut prepared, args.buckets)?;
+        }
+        None => load_costs(&mut prepared, args.buckets, args.cache.as_deref())?,
+    }
     let workers = workers(args.workers);
     let strategies = requested(args);
     let memory_bytes = args.memory.map(MemorySize::bytes);
@@ -60,7 +67,8 @@ pub(super) fn execute(args: &PlanArgs, registry: &Registry) -> CommandResult {
         .bandwidth
         .map(|bandwidth| TransferCost { bytes_per_second: bandwidth.bytes() as f64, ..DEFAULT_LINK });
     let bucket_overhead_seconds = args.buckets.overhead.seconds(&prepared.costs);
-    let input = PlanningInput { link, bucket_overhead_seconds, ..prepared.planning_input() };
+    let accelerators = args.accelerators;
+    let input = PlanningInput { link, bucket_overhead_seconds, accelerators, ..prepared.planning_input() };
     let mut comparison = PlanComparison::new(input, args.buckets.limits(), memory_bytes);
     let (mut plans, mut all_curves, mut left_out) = (Vec::new(), Vec::new(), Vec::new());
     for (strategy, scopes) in &strategies {

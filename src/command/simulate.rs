@@ -50,6 +50,7 @@ pub(super) fn execute(args: &SimulateArgs, registry: &Registry) -> Ended {
     let slots = NonZeroU32::new(file.burst.base.nodes.saturating_mul(file.burst.base.cores));
     let slots = slots.unwrap_or(NonZeroU32::MIN);
     let planned = SimulatedStudy::of(&file.study, slots, file.burst.seed, registry)?;
+    file.speed_up(&planned.work);
     file.burst.bucket_overhead_seconds = planned.bucket_overhead_seconds;
     file.burst.planned_buckets = planned.max_buckets.filter(|_| planned.bucket_overhead_seconds > 0.0);
     let record = args.out.is_some();
@@ -159,11 +160,24 @@ fn draw(out: &Path, pictures: &[Picture]) -> Ended {
     Ok(())
 }
 
+fn kinds(cores: u32, accelerators: u32) -> String {
+    match accelerators {
+        0 => format!("{cores} cores"),
+        1 => format!("{cores} cores and 1 accelerator"),
+        _ => format!("{cores} cores and {accelerators} accelerators"),
+    }
+}
+
 fn show(file: &BurstFile, planned: &SimulatedStudy, deadline: Option<f64>, outcomes: &[Outcome]) {
     let base = file.burst.base;
     print_line(&format!(
-        "{}: {} evaluations on {} tiles; {} base nodes of {} cores; seed {}",
-        planned.name, planned.evaluations, planned.tiles, base.nodes, base.cores, file.burst.seed
+        "{}: {} evaluations on {} tiles; {} base nodes of {}; seed {}",
+        planned.name,
+        planned.evaluations,
+        planned.tiles,
+        base.nodes,
+        kinds(base.cores, file.accelerators.0),
+        file.burst.seed
     ));
     if let Some(deadline) = deadline {
         print_line(&format!("deadline: {deadline:.0} s"));

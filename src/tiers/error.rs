@@ -71,12 +71,8 @@ pub(crate) enum Problem {
     SameBucket { other: usize },
     #[error("{} is not allowed; at most the size of the disk, {}, is allowed", human(*bytes), human(*disk_bytes))]
     BeyondDisk { bytes: u64, disk_bytes: u64 },
-    #[error(
-        "{kind:?} after {before:?} is not allowed; the order from fast to slow is ram, ssd, hdd, lustre, s3"
-    )]
+    #[error("{kind:?} after {before:?} is not allowed; the order from fast to slow is ssd, hdd, lustre, s3")]
     Order { kind: &'static str, before: &'static str },
-    #[error("a second {kind:?} is not allowed; one is allowed")]
-    Twice { kind: &'static str },
 }
 
 fn worded(problem: &FieldProblem) -> String {

@@ -1,6 +1,6 @@
 //! Opens validated tiers as levels of a tier stack.
 //!
-//! RAM is omitted, because its owner manages it. `pleach-storage` decides the placement of regions.
+//! RAM is the tier above them, which its owner manages. `pleach-storage` decides the placement of regions.
 
 use super::{TierEntry, TierList, TierTarget};
 use pleach_storage::files::{FileSystem, OsFileSystem, SharedDisk};
@@ -32,15 +32,14 @@ pub(crate) fn open(list: &TierList) -> Result<Vec<OpenTier>, TierError> {
             0 => entry.kind.name().to_owned(),
             more => format!("{}-{}", entry.kind.name(), more + 1),
         };
-        opened.extend(open_one(entry, name)?);
+        opened.push(open_one(entry, name)?);
     }
     Ok(opened)
 }
 
-fn open_one(entry: &TierEntry, name: String) -> Result<Option<OpenTier>, TierError> {
+fn open_one(entry: &TierEntry, name: String) -> Result<OpenTier, TierError> {
     let capacity_bytes = entry.capacity_bytes;
     let (upkeep, folder): (Arc<dyn TierMaintenance>, _) = match &entry.target {
-        TierTarget::Ram => return Ok(None),
         TierTarget::Folder { kind, path, durability, reserve_bytes, striping } => {
             striping.apply(path)?;
             let mut settings = FolderSettings::new(*kind, capacity_bytes).packed();
@@ -59,5 +58,5 @@ fn open_one(entry: &TierEntry, name: String) -> Result<Option<OpenTier>, TierErr
     };
     let (policy, write, shared) = (entry.policy, entry.write, entry.kind.is_shared());
     let tier = Arc::clone(&upkeep) as Arc<dyn Tier>;
-    Ok(Some(OpenTier { level: TierLevel { name, tier, policy, write, shared }, upkeep, folder }))
+    Ok(OpenTier { level: TierLevel { name, tier, policy, write, shared }, upkeep, folder })
 }

@@ -16,12 +16,9 @@ fn tier_list_of_all_kinds_is_read() {
     ["scratch", "slow", "lustre"].iter().for_each(|name| fs::create_dir(folder.path().join(name)).unwrap());
     let text = r#"
         [[tier]]
-        kind = "ram"
-        capacity = "1GiB"
-        policy = "lru"
-        [[tier]]
         kind = "ssd"
         path = "scratch"
+        policy = "lru"
         capacity = "2MB"
         reserve = "1MB"
         write = "through"
@@ -47,25 +44,25 @@ fn tier_list_of_all_kinds_is_read() {
     let TierList(tiers) = read(folder.path(), text).unwrap();
     let kinds: Vec<StorageKind> = tiers.iter().map(|tier| tier.kind).collect();
     assert_eq!(kinds, StorageKind::ALL);
-    assert_eq!(
-        (tiers[0].capacity_bytes, tiers[0].policy, &tiers[0].target),
-        (1 << 30, EvictionPolicy::Lru, &TierTarget::Ram)
-    );
-    let TierTarget::Folder { path, reserve_bytes, .. } = &tiers[1].target else { panic!() };
+    let TierTarget::Folder { path, reserve_bytes, .. } = &tiers[0].target else { panic!() };
     assert_eq!((path, *reserve_bytes), (&folder.path().join("scratch"), 1_000_000));
-    assert_eq!((tiers[1].write, tiers[1].policy), (WriteMode::Through, EvictionPolicy::CostBenefit));
+    assert_eq!(
+        (tiers[0].capacity_bytes, tiers[0].write, tiers[0].policy),
+        (2_000_000, WriteMode::Through, EvictionPolicy::Lru)
+    );
+    assert_eq!((tiers[2].write, tiers[2].policy), (WriteMode::Back, EvictionPolicy::CostBenefit));
     // A node's own disk is not durable by default. Shared tiers are always durable.
     let durable = |place: &TierTarget| match place {
         TierTarget::Folder { durability, .. } => Some(*durability == Durability::PowerLoss),
         _ => None,
     };
     let all: Vec<_> = tiers.iter().map(|tier| durable(&tier.target)).collect();
-    assert_eq!(all, [None, Some(false), Some(true), Some(true), None]);
-    let TierTarget::Folder { striping, .. } = tiers[3].target else { panic!() };
+    assert_eq!(all, [Some(false), Some(true), Some(true), None]);
+    let TierTarget::Folder { striping, .. } = tiers[2].target else { panic!() };
     assert_eq!(striping, Striping { count: Some(-1), size_bytes: Some(1 << 20) });
-    let TierTarget::Bucket(bucket) = &tiers[4].target else { panic!() };
+    let TierTarget::Bucket(bucket) = &tiers[3].target else { panic!() };
     assert_eq!(bucket.address(), "s3://studies/a/b");
-    assert!(tiers[4].kind.is_shared() && !tiers[2].kind.is_shared());
+    assert!(tiers[3].kind.is_shared() && !tiers[1].kind.is_shared());
 }
 
 #[test]
@@ -76,7 +73,8 @@ fn invalid_tier_list_is_refused_with_the_field() {
     fs::write(at("file"), "").unwrap();
     std::os::unix::fs::symlink("a", at("link")).unwrap();
     let a = "[[tier]]\nkind = \"ssd\"\npath = \"a\"\ncapacity = \"1MB\"\n";
-    let ram = "[[tier]]\nkind = \"ram\"\ncapacity = \"1MB\"\n";
+    let bucket = "[[tier]]\nkind = \"s3\"\nbucket = \"abc\"\n";
+    let memory = "\"ssd\", \"hdd\", \"lustre\" and \"s3\" are allowed; --memory sets the memory above them";
     let hdd = |path: &str| format!("{a}[[tier]]\nkind = \"hdd\"\npath = \"{path}\"\ncapacity = \"1MB\"\n");
     let s3 = |fields: &str| format!("[[tier]]\nkind = \"s3\"\ncapacity = \"1MB\"\n{fields}\n");
     let shown = |name: &str| at(name).display().to_string();
@@ -85,24 +83,28 @@ fn invalid_tier_list_is_refused_with_the_field() {
         ("tier = 3".into(), "FILE: \"tier\": not allowed; only [[tier]] tables are allowed".into()),
         ("x = 3".into(), "FILE: \"x\": not allowed; only [[tier]] tables are allowed".into()),
         ("\n[[tier".into(), "FILE:2:7: no TOML: ".into()),
-        ("[[tier]]\n".into(), "FILE: tier 1: kind: missing; \"ram\", \"ssd\", ".into()),
-        ("[[tier]]\nkind = \"tape\"".into(), "FILE: tier 1: kind: \"tape\" is not allowed; \"ram\", ".into()),
-        ("[[tier]]\nkind = 3".into(), "FILE: tier 1: kind: \"3\" is not allowed; \"ram\", ".into()),
+        ("[[tier]]\n".into(), "FILE: tier 1: kind: missing; \"ssd\", \"hdd\", ".into()),
+        ("[[tier]]\nkind = \"tape\"".into(), "FILE: tier 1: kind: \"tape\" is not allowed; \"ssd\", ".into()),
+        ("[[tier]]\nkind = 3".into(), "FILE: tier 1: kind: \"3\" is not allowed; \"ssd\", ".into()),
         (
-            "[[tier]]\nkind = \"ram\"".into(),
+            "[[tier]]\nkind = \"ram\"\ncapacity = \"1MB\"".into(),
+            format!("FILE: tier 1: kind: \"ram\" is not allowed; {memory}"),
+        ),
+        (
+            bucket.into(),
             "FILE: tier 1: capacity: missing; a size is needed, as in \"20GB\"".into(),
         ),
         (
-            "[[tier]]\nkind = \"ram\"\ncapacity = \"0GB\"".into(),
+            format!("{bucket}capacity = \"0GB\""),
             "FILE: tier 1: capacity: \"0GB\" is not a size; 1 byte or more is allowed".into(),
         ),
         (
-            "[[tier]]\nkind = \"ram\"\ncapacity = 20".into(),
+            format!("{bucket}capacity = 20"),
             "FILE: tier 1: capacity: \"20\" is not allowed; a size in quotes is allowed, as in \"20GB\"".into(),
         ),
         (
-            format!("{ram}path = \"a\""),
-            "FILE: tier 1: path: unknown; this kind of tier has kind, capacity, policy, write".into(),
+            s3("bucket = \"abc\"\npath = \"a\""),
+            "FILE: tier 1: path: unknown; this kind of tier has kind, capacity, policy, write, bucket, ".into(),
         ),
         (
             format!("{a}policy = \"fifo\""),
@@ -121,10 +123,9 @@ fn invalid_tier_list_is_refused_with_the_field() {
             "FILE: tier 1: durable: unknown; this kind of tier has kind, capacity, policy, write, path, ".into(),
         ),
         (format!("{a}stripe_count = 1"), "FILE: tier 1: stripe_count: unknown; ".into()),
-        (format!("{ram}{ram}"), "FILE: tier 2: kind: a second \"ram\" is not allowed; one is allowed".into()),
         (
-            format!("{a}{ram}"),
-            "FILE: tier 2: kind: \"ram\" after \"ssd\" is not allowed; the order from fast to slow is ram, ssd, hdd, lustre, s3".into(),
+            format!("{}{}", a.replace("ssd", "hdd"), a.replace("\"a\"", "\"b\"")),
+            "FILE: tier 2: kind: \"ssd\" after \"hdd\" is not allowed; the order from fast to slow is ssd, hdd, lustre, s3".into(),
         ),
         (
             hdd("a"),

@@ -17,7 +17,6 @@ type Mistake = (&'static str, Problem);
 pub(super) fn check(before: &[TierEntry], entry: &TierEntry) -> Result<(), Mistake> {
     order(before, entry.kind)?;
     match &entry.target {
-        TierTarget::Ram => Ok(()),
         TierTarget::Bucket(bucket) => {
             let same =
                 |other: &TierEntry| matches!(&other.target, TierTarget::Bucket(other) if other == bucket);
@@ -39,9 +38,6 @@ pub(super) fn check(before: &[TierEntry], entry: &TierEntry) -> Result<(), Mista
 
 fn order(before: &[TierEntry], kind: StorageKind) -> Result<(), Mistake> {
     let Some(last) = before.last() else { return Ok(()) };
-    if kind == StorageKind::Ram && last.kind == StorageKind::Ram {
-        return Err(("kind", Problem::Twice { kind: kind.name() }));
-    }
     if kind < last.kind {
         return Err(("kind", Problem::Order { kind: kind.name(), before: last.kind.name() }));
     }

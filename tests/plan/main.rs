@@ -1,9 +1,13 @@
 //! `pleach plan`: the published study is planned to the exact number of tasks, and planning changes no file.
 
+mod accelerators;
 mod buckets;
 #[path = "../support/data.rs"]
 mod data;
 mod granularity;
+#[expect(dead_code, reason = "it is part of tests of several packages")]
+#[path = "../support/pipeline.rs"]
+mod pipeline;
 #[path = "../support/pleach.rs"]
 mod pleach;
 #[path = "../support/study.rs"]

@@ -5,11 +5,13 @@
 
 mod bucket_overhead;
 mod device_gain;
+mod device_mix;
 
 use crate::SlotKind;
 use bucket_overhead::BucketOverhead;
 pub use bucket_overhead::LEAST_OVERHEAD_SECONDS;
 pub use device_gain::DeviceGain;
+pub use device_mix::{OperationWork, speed_with_accelerators};
 use pleach_workflow::{Accepts, Operation, Value, plain_name};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

@@ -78,6 +78,7 @@ fn main() {
         costs: &CostModel::default(),
         link: None,
         bucket_overhead_seconds: 0.0,
+        accelerators: 0,
     };
     let request = PlanRequest {
         options: PlanOptions::new(StrategyName::Ranges, ReuseScope::Value),

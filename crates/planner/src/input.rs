@@ -30,6 +30,8 @@ pub struct PlanningInput<'a> {
     pub link: Option<TransferCost>,
     /// Fixed seconds that each bucket takes on its slot before its first task, such as the wait in a queue. Not negative.
     pub bucket_overhead_seconds: f64,
+    /// Accelerators beside the slots of the plan, for the predicted makespan.
+    pub accelerators: u32,
 }
 
 impl PlanningInput<'_> {

@@ -2,6 +2,7 @@
 
 pub(crate) mod execution_plan;
 pub(crate) mod makespan;
+pub(crate) mod operation_work;
 pub(crate) mod planned_study;
 pub(crate) mod record;
 pub(crate) mod stage_tables;

@@ -69,6 +69,7 @@ fn plan_for(
         costs: &CostModel::default(),
         link: None,
         bucket_overhead_seconds,
+        accelerators: 0,
     };
     let request = PlanRequest {
         options,

@@ -161,6 +161,7 @@ fn plan(study: &Study, merged: bool) -> PlanRecord {
         costs: &CostModel::default(),
         link: None,
         bucket_overhead_seconds: 0.0,
+        accelerators: 0,
     };
     let strategy = if merged { StrategyName::Rtma } else { StrategyName::None };
     let max_bucket_size = NonZeroUsize::new(16);

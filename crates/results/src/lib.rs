@@ -9,6 +9,7 @@ pub mod checksum;
 pub mod chosen;
 pub mod folder;
 pub mod journal;
+pub mod measured_run;
 pub mod provenance;
 pub mod record;
 pub mod survivors;

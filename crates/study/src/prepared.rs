@@ -267,6 +267,7 @@ impl PreparedStudy {
             costs: &self.costs,
             link: None,
             bucket_overhead_seconds: self.costs.bucket_overhead_seconds(),
+            accelerators: 0,
         }
     }
 

@@ -15,13 +15,14 @@ pub(super) fn show(study: &str, plans: &[PlanRecord]) -> Vec<String> {
 fn by_stage(plan: &PlanRecord) -> Vec<String> {
     let figures = &plan.summary;
     let mut lines = vec![format!(
-        "{}{}: {} evaluations, {} runs; about {} s on {} workers (lower bound {} s), {}; planned in {:.0} ms",
+        "{}{}: {} evaluations, {} runs; about {} s on {} workers{} (lower bound {} s), {}; planned in {:.0} ms",
         plan.strategy,
         plan.reuse.map(|reuse| format!(", {reuse}")).unwrap_or_default(),
         figures.evaluations,
         figures.runs,
         seconds(figures.predicted_makespan_seconds),
         plan.workers,
+        accelerators(figures.accelerators),
         seconds(figures.lower_bound_seconds),
         memory(plan),
         plan.planning_seconds.unwrap_or_default() * 1e3,
@@ -73,6 +74,15 @@ fn by_stage(plan: &PlanRecord) -> Vec<String> {
     lines
 }
 
+/// Returns the text for the accelerators beside the workers.
+fn accelerators(accelerators: u32) -> String {
+    match accelerators {
+        0 => String::new(),
+        1 => " and 1 accelerator".to_owned(),
+        _ => format!(" and {accelerators} accelerators"),
+    }
+}
+
 /// Returns a line on the outputs that workers need from each other, if there are any.
 fn transfers(forecast: TransferForecast) -> Option<String> {
     let TransferForecast { transfers, bytes, recomputed_tasks, .. } = forecast;
@@ -114,8 +124,11 @@ fn side_by_side(study: &str, plans: &[PlanRecord]) -> Vec<String> {
     let figures = &first.summary;
     let mut lines = vec![
         format!(
-            "{study}: {} evaluations, {} runs, on {} workers",
-            figures.evaluations, figures.runs, first.workers
+            "{study}: {} evaluations, {} runs, on {} workers{}",
+            figures.evaluations,
+            figures.runs,
+            first.workers,
+            accelerators(figures.accelerators)
         ),
         format!(
             "columns buckets to HRV: stage {}; makespan, bound, MB and ms of planning: whole study",

@@ -40,7 +40,8 @@ impl Runner<'_> {
             tree_fallback: self.args.cache.cache.is_none(),
         };
         let bucket_overhead_seconds = self.args.plan.buckets.overhead.seconds(&prepared.costs);
-        let input = PlanningInput { bucket_overhead_seconds, ..prepared.planning_input() };
+        let accelerators = self.accelerators.len();
+        let input = PlanningInput { bucket_overhead_seconds, accelerators, ..prepared.planning_input() };
         let plan = pleach_planner::plan(input, &request).map_err(CommandError::input)?;
         if !plan.fits_any(workers) {
             return Err(self.too_little(prepared, &plan));

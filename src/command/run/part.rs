@@ -41,7 +41,7 @@ pub(super) struct Runner<'a> {
     previews: Previews,
     pub(super) options: PlanOptions,
     pub(super) workers: NonZeroU32,
-    accelerators: Accelerators,
+    pub(super) accelerators: Accelerators,
     /// Memory limit in bytes.
     pub(super) memory_bytes: u64,
     spill: Option<Arc<SpillStore>>,

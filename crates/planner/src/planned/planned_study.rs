@@ -23,7 +23,7 @@ pub struct PlannedStudy {
     pub(crate) stages: Vec<StageProblem>,
     /// By stage, the pixels that it works on on each tile.
     pixels: Vec<Vec<u64>>,
-    mode: ReuseMode,
+    pub(crate) mode: ReuseMode,
     /// Slots of the plan, and buckets for each.
     made_for: (NonZeroUsize, NonZeroUsize),
 }

@@ -35,6 +35,9 @@ pub struct PlanSummary {
     pub reference_tasks: usize,
     /// Fixed seconds of each bucket in the predictions.
     pub bucket_overhead_seconds: f64,
+    /// Accelerators beside the slots.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub accelerators: u32,
     /// Makespan of list scheduling of the buckets.
     pub predicted_makespan_seconds: f64,
     /// Lower bound of all plans with this reuse scope.
@@ -84,6 +87,12 @@ pub struct StageSummary {
     pub tasks_with_tree_reuse: usize,
 }
 
+/// Plans without accelerators do not mention them.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes fields by reference")]
+fn is_zero(number: &u32) -> bool {
+    *number == 0
+}
+
 /// Summarizes `solutions`, the buckets of each stage.
 ///
 /// # Errors
@@ -123,6 +132,7 @@ pub(crate) fn summarize(
         bucket_cost_hrv: per_stage[headline].bucket_cost_hrv,
         reference_tasks,
         bucket_overhead_seconds: study.bucket_overhead_seconds,
+        accelerators: study.accelerators,
         predicted_makespan_seconds: makespan_seconds,
         lower_bound_seconds,
         transfers,

@@ -1,6 +1,6 @@
 //! Plans of a study for the present workers.
 
-use pleach_actors::manager::ManagerView;
+use pleach_actors::manager::{ManagerView, WorkerView};
 use pleach_api::submission::PlanChoice;
 use pleach_dispatch::cost_model::CostModel;
 use pleach_dispatch::memory_model::MinimumMemory;
@@ -19,6 +19,8 @@ const PLANE_BYTES: u64 = 16 << 20;
 #[derive(Clone, Debug)]
 pub(crate) struct PlannedCapacity {
     slots: NonZeroU32,
+    /// Open slots of accelerators.
+    accelerators: u32,
     /// Memory of each worker.
     pub(super) memory: Vec<WorkerMemory>,
     /// Cost of transfers between workers.
@@ -33,9 +35,11 @@ impl PlannedCapacity {
             memory_bytes: worker.memory_bytes,
             spill_bytes: worker.spill_bytes,
         });
+        let open = |worker: &WorkerView| worker.accelerators.saturating_sub(worker.closed_slots.len() as u32);
         let measured = view.workers.iter().filter_map(|worker| worker.transfers).collect();
         Self {
             slots: NonZeroU32::new(slots).unwrap_or(NonZeroU32::MIN),
+            accelerators: view.workers.iter().map(open).sum(),
             memory: memory.collect(),
             transfers: median(measured).unwrap_or(DEFAULT_LINK),
         }
@@ -72,7 +76,9 @@ pub(super) fn plan(
     };
     let bucket_overhead_seconds = choice.overhead_seconds.unwrap_or_else(|| costs.bucket_overhead_seconds());
     let link = Some(workers.transfers);
-    let input = PlanningInput { costs, link, bucket_overhead_seconds, ..prepared.planning_input() };
+    let accelerators = workers.accelerators;
+    let input =
+        PlanningInput { costs, link, bucket_overhead_seconds, accelerators, ..prepared.planning_input() };
     let mut plan = pleach_planner::plan(input, &request)?;
     plan.study.plan.durable = prepared.study.durable;
     plan.study.plan.order = choice.order;
@@ -100,7 +106,7 @@ pub(super) fn replan(planned: &mut Plan, choice: PlanChoice) -> Option<StudyRepl
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pleach_actors::manager::{WorkerState, WorkerView};
+    use pleach_actors::manager::WorkerState;
 
     fn view(links: &[Option<(f64, f64)>]) -> ManagerView {
         let worker = |link: &Option<(f64, f64)>| WorkerView {
