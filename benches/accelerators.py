@@ -5,8 +5,8 @@ manager and worker processes with emulated devices. True gains are hidden: worke
     benches/accelerators.py [--instances 300] [--cores 16] [--devices 1] [--workers 1] [--scale 0.2] [--error 0.5] [--pleach PATH]
 
 Prints, for gains declared exactly and wrong by --error (those below the median too high, the others too low), the seconds of each
-policy and of the cores alone, the lower bound of both kinds of slots together, and the tasks on accelerators by stand-in. Then what
-`pleach plan` and `pleach simulate` predict from the times that the run by pats has measured.
+policy and of the cores alone, the lower bound of both kinds of slots together, and the tasks on accelerators by stand-in. Then pats
+once more with the gains of the first execution, and what `pleach plan` and `pleach simulate` predict from its measured times.
 Times of an emulated device are waits: they say what a policy does, not what a device gains.
 """
 
@@ -136,11 +136,11 @@ def predictions(args, folder, run):
     return planned["plans"][0]["predicted_makespan_seconds"], simulated["policies"][0]["makespan_seconds"]
 
 
-def measure(args, folder, options):
-    """Seconds of the execution, the runs by operation, and the run.json."""
+def measure(args, folder, options, executions=1):
+    """Seconds of the last of some executions, the runs by operation, and the run.json. The first one learns gains."""
     cluster = Nodes(args.pleach, folder, args.workers, ["--cores", str(args.cores), *options])
     try:
-        seconds = cluster.run("--reuse", "tree").wall[1]
+        seconds = [cluster.run("--reuse", "tree").wall[1] for _ in range(executions)][-1]
         number = json.loads(cluster.ask("status", "--json"))["studies"][-1]["id"]
         out = tempfile.mkdtemp(dir=folder)
         cluster.ask("results", number, "--out", out)
@@ -159,6 +159,7 @@ def main():
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--scale", type=float, default=0.2, help="share of the seconds of the example [default: 0.2]")
     parser.add_argument("--error", type=float, default=0.5, help="error of the declared gains [default: 0.5]")
+    parser.add_argument("--policies", nargs="+", choices=POLICIES, default=POLICIES, help="pats last [default: all]")
     parser.add_argument("--pleach", default="target/release/pleach")
     args = parser.parse_args()
     args.pleach = str(pathlib.Path(args.pleach).resolve())
@@ -174,18 +175,24 @@ def main():
             lowest = bound(args, gains)
             print(f"declared gains wrong by {error:.0%}: cores alone {alone:.1f} s, bound {lowest:.1f} s", flush=True)
             times = {}
-            for policy in POLICIES:
+            for policy in args.policies:
                 options = ["--accelerators", devices, "--schedule", policy, "--device-check", "0"]
                 times[policy], runs, run = measure(args, folder, options)
                 shares = [
                     f"{name} {runs[name].get('accelerator', {}).get('runs', 0)}/{runs[name]['runs']}" for name in KERNELS
                 ]
                 print(f"  {policy} (emulated devices): {times[policy]:.1f} s; on accelerators: {', '.join(shares)}", flush=True)
-            ratios = [f"{policy}/pats {times[policy] / times['pats']:.2f}" for policy in ("fcfs", "heft")]
-            print(f"  {', '.join(ratios)}, cores/pats {alone / times['pats']:.2f}, pats/bound {times['pats'] / lowest:.2f}")
+            if "pats" not in times:
+                continue
+            ratios = [f"{policy}/pats {times[policy] / times['pats']:.2f}" for policy in times if policy != "pats"]
+            ratios += [f"cores/pats {alone / times['pats']:.2f}", f"pats/bound {times['pats'] / lowest:.2f}"]
+            print(f"  {', '.join(ratios)}")
+            options = ["--accelerators", devices, "--device-check", "0"]
+            learned, _, run = measure(args, folder, options, executions=2)
             planned, simulated = predictions(args, folder, run)
-            of = lambda seconds: f"{seconds:.1f} s, {seconds / times['pats']:.2f} of measured"
-            print(f"  predicted for pats: plan {of(planned)}; simulate {of(simulated)}", flush=True)
+            of = lambda seconds: f"{seconds:.1f} s, {seconds / learned:.2f} of measured"
+            print(f"  pats again, with learned gains: {learned:.1f} s, {learned / lowest:.2f} of the bound")
+            print(f"  predicted: plan {of(planned)}; simulate {of(simulated)}", flush=True)
     return 0
 
 
