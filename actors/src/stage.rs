@@ -23,6 +23,7 @@ use crate::task_results::{ResumeTask, TaskResults};
 use actix::prelude::*;
 pub use context::{ResolvedStage, StageContext};
 use cost_learning::paths;
+pub use devices::PrefetchTask;
 use execution::{Execution, JobResult, LoadedInput, RemoteFetches, TaskJob, TaskKeys};
 use live_outputs::LiveOutputs;
 use pleach_dispatch::memory_model::{BucketDemand, TailDemand};

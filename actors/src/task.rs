@@ -1,11 +1,14 @@
 //! The task actor: one slot of a worker. It runs one operation at a time on the thread pool, or directly if the operation
-//! takes less time than waking a thread. The slot of an accelerator has a thread of its own (`device_slot`).
+//! takes less time than waking a thread. The slot of an accelerator has a thread of its own (`device_slot`), and one
+//! that uploads the inputs of its next task (`prefetch`).
 
 mod accelerators;
 mod device_slot;
+mod prefetch;
 
 pub use accelerators::{Accelerators, DeviceExclusions, DeviceState};
 pub use device_slot::{DeviceCall, DeviceClosed, DeviceSlot};
+pub use prefetch::PrefetchInputs;
 
 use crate::panic_guard::catch_panic;
 use crate::spill::SpillStore;
@@ -208,6 +211,16 @@ impl Handler<RunTask> for TaskActor {
                 None => run_in_pool(pool, again, meter).await,
             }
         })
+    }
+}
+
+impl Handler<PrefetchInputs> for TaskActor {
+    type Result = ();
+
+    fn handle(&mut self, inputs: PrefetchInputs, _: &mut Self::Context) {
+        if let Some(device) = &self.device {
+            device.prefetch(inputs);
+        }
     }
 }
 

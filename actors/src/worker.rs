@@ -165,6 +165,10 @@ impl WorkerActor {
         while let Some(effect) = self.core.poll_effect() {
             match effect {
                 Effect::Grant { lease, slot, node } => self.grant(lease, slot, node),
+                // The hint is void if the bucket has ended meanwhile.
+                Effect::Prefetch { lease, slot, node } => {
+                    self.running.get(lease).into_iter().for_each(|bucket| bucket.prefetch(slot, node));
+                }
                 Effect::Request { buckets, after } => {
                     let sent = self.connection.request(buckets, after, self.core.has_free_slot());
                     self.handle_sent(sent, ctx);

@@ -1,12 +1,25 @@
 //! Tasks of a bucket on accelerators: their estimates, the offers to the worker, and the use of a granted device.
 
 use super::StageActor;
-use crate::task::{DeviceCall, SHORT_SECONDS};
+use crate::task::{DeviceCall, PrefetchInputs, SHORT_SECONDS};
+use actix::prelude::*;
 use pleach_dispatch::cost_model::CostModel;
-use pleach_dispatch::stage::{DeviceTask, GAIN_UNIT, Offer, TaskRequest};
+use pleach_dispatch::stage::{DeviceTask, GAIN_UNIT, InputLocation, NodeId, Offer, TaskRequest};
 use pleach_dispatch::{SlotId, SlotKind};
+use pleach_regions::DataRegion;
 use pleach_workflow::{Accelerated, Operation, Value};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
+
+/// Uploads the inputs of a task that an accelerator takes next, if nothing changes.
+#[derive(Debug, Message)]
+#[rtype(result = "()")]
+pub struct PrefetchTask {
+    /// The slot of the accelerator.
+    pub slot: SlotId,
+    /// The task.
+    pub node: NodeId,
+}
 
 /// Returns the declared gain of an operation. 1 for one that has no device variant.
 pub(super) fn declared_gain(operation: &dyn Operation) -> f64 {
@@ -98,5 +111,29 @@ impl StageActor {
     pub(super) fn predict_on(&self, costs: &CostModel, kind: SlotKind, call: &TaskRequest) -> f64 {
         let operation = &*self.operations[call.task];
         costs.predict_on(kind, operation, &call.arguments, self.pixels, declared_gain(operation))
+    }
+}
+
+impl Handler<PrefetchTask> for StageActor {
+    type Result = ();
+
+    /// Sends the inputs that are in memory to the slot. No other is fetched or read for a hint.
+    fn handle(&mut self, PrefetchTask { slot, node }: PrefetchTask, _: &mut Self::Context) {
+        let call = self.run.request(&self.stage, node);
+        // A program outside this process uploads by itself.
+        if self.operations[call.task].accelerated().is_none() {
+            return;
+        }
+        let find = |input: &InputLocation| match *input {
+            InputLocation::Task(output) => self.outputs.region(output).map(Arc::downgrade),
+            InputLocation::Stage { instance, input } => {
+                let key = *self.work.get(&instance)?.inputs.get(input)?;
+                self.around.ram.get(key).as_ref().map(Arc::downgrade)
+            }
+        };
+        let inputs: Vec<Weak<DataRegion>> = call.inputs.iter().filter_map(find).collect();
+        if !inputs.is_empty() {
+            self.around.slots[slot.index()].do_send(PrefetchInputs(inputs));
+        }
     }
 }

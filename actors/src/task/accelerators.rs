@@ -153,6 +153,8 @@ pub struct DeviceState {
     name: String,
     memory_bytes: u64,
     used_bytes: AtomicU64,
+    prefetched_bytes: AtomicU64,
+    used_prefetched_bytes: AtomicU64,
     errors: AtomicU32,
     is_closed: AtomicBool,
 }
@@ -164,6 +166,8 @@ impl DeviceState {
             name: device.name().to_owned(),
             memory_bytes: device.memory_bytes(),
             used_bytes: AtomicU64::new(0),
+            prefetched_bytes: AtomicU64::new(0),
+            used_prefetched_bytes: AtomicU64::new(0),
             errors: AtomicU32::new(0),
             is_closed: AtomicBool::new(false),
         }
@@ -187,14 +191,25 @@ impl DeviceState {
         self.used_bytes.load(Ordering::Relaxed)
     }
 
+    /// Returns the bytes that were uploaded ahead of their tasks, and those of them that a task has used, until the last task.
+    #[must_use]
+    pub fn prefetched_bytes(&self) -> (u64, u64) {
+        let used = self.used_prefetched_bytes.load(Ordering::Relaxed);
+        (self.prefetched_bytes.load(Ordering::Relaxed), used)
+    }
+
     /// Returns whether the slot of the device is closed: no task runs on it any more.
     #[must_use]
     pub fn is_closed(&self) -> bool {
         self.is_closed.load(Ordering::Relaxed)
     }
 
-    pub(super) fn set_used_bytes(&self, bytes: u64) {
-        self.used_bytes.store(bytes, Ordering::Relaxed);
+    /// Takes the values of a device after a task.
+    pub(super) fn observe(&self, device: &dyn Device) {
+        let transfers = device.transfers();
+        self.used_bytes.store(device.used_bytes(), Ordering::Relaxed);
+        self.prefetched_bytes.store(transfers.prefetched_bytes, Ordering::Relaxed);
+        self.used_prefetched_bytes.store(transfers.used_prefetched_bytes, Ordering::Relaxed);
     }
 
     /// Counts an error. Returns whether it is one too many.

@@ -5,6 +5,7 @@
 //! A thread that hangs in a driver cannot be ended. Its slot closes, and the process ends without it.
 
 use super::accelerators::{Accelerators, DeviceExclusions, DeviceState};
+use super::prefetch::{PrefetchInputs, PrefetchThread};
 use super::{Call, Executed, RunTask, TaskResult, execute, fits_declared, run};
 use crate::panic_guard::catch_panic;
 use actix::prelude::*;
@@ -128,6 +129,8 @@ pub struct DeviceSlot {
     slot: SlotId,
     state: Arc<DeviceState>,
     jobs: Sender<Job>,
+    /// `None` for a device that cannot upload while it runs a task.
+    prefetch: Option<PrefetchThread>,
     /// Start of the present run on the device.
     since: Arc<Mutex<Option<Instant>>>,
     accelerators: Accelerators,
@@ -142,13 +145,13 @@ impl fmt::Debug for DeviceSlot {
 }
 
 impl DeviceSlot {
-    /// Starts the thread of a device.
+    /// Starts the threads of a device.
     ///
     /// # Errors
-    /// Returns the error of the system if the thread cannot be started.
+    /// Returns the error of the system if a thread cannot be started.
     pub fn start(
         slot: SlotId,
-        (device, state): (Box<dyn Device>, Arc<DeviceState>),
+        (mut device, state): (Box<dyn Device>, Arc<DeviceState>),
         accelerators: &Accelerators,
         exclusions: &Arc<DeviceExclusions>,
         meter: Meter,
@@ -156,6 +159,9 @@ impl DeviceSlot {
     ) -> std::io::Result<Self> {
         let (jobs, received) = channel();
         let since = Arc::default();
+        let prefetcher = device.prefetcher();
+        let prefetch =
+            prefetcher.map(|it| PrefetchThread::start(slot, it, Arc::clone(&state))).transpose()?;
         let thread = DeviceThread {
             device,
             state: Arc::clone(&state),
@@ -165,7 +171,20 @@ impl DeviceSlot {
         };
         Builder::new().name(format!("device-{}", slot.0)).spawn(move || thread.serve(&received))?;
         let (accelerators, exclusions) = (accelerators.clone(), Arc::clone(exclusions));
-        Ok(Self { slot, state, jobs, since, accelerators, exclusions, closed })
+        Ok(Self { slot, state, jobs, prefetch, since, accelerators, exclusions, closed })
+    }
+
+    /// Returns whether the device can upload while it runs a task.
+    #[must_use]
+    pub fn can_prefetch(&self) -> bool {
+        self.prefetch.is_some()
+    }
+
+    /// Uploads inputs of the next task while the device runs a task.
+    pub(super) fn prefetch(&self, inputs: PrefetchInputs) {
+        if let Some(thread) = self.prefetch.as_ref().filter(|_| !self.state.is_closed()) {
+            thread.send(inputs);
+        }
     }
 
     /// Runs a task on the device. Returns `None` if it must run on a core.
@@ -254,7 +273,7 @@ impl DeviceThread {
     fn serve(mut self, jobs: &Receiver<Job>) {
         while let Ok(Job { task, limit, answer }) = jobs.recv() {
             let done = self.answer(task, limit);
-            self.state.set_used_bytes(self.device.used_bytes());
+            self.state.observe(&*self.device);
             // The slot may have given up waiting.
             let _ = answer.send(done);
             if self.state.is_closed() {

@@ -15,14 +15,17 @@ impl WorkerActor {
         let (cores, meter) = (resources.slots.get(), resources.meter);
         let on_core = || TaskActor::new(Arc::clone(&self.setup.pool), meter);
         let mut slots: Vec<TaskActor> = (0..cores).map(|_| on_core()).collect();
-        let mut unstarted = Vec::new();
+        let (mut unstarted, mut can_prefetch) = (Vec::new(), false);
         let accelerators = &resources.accelerators;
         for (number, device) in (0..).zip(accelerators.take_devices()) {
             let (slot, closed) = (SlotId(cores + number), ctx.address().recipient());
             let name = device.1.name().to_owned();
             let exclusions = self.tasks.exclusions();
             slots.push(match DeviceSlot::start(slot, device, accelerators, exclusions, meter, closed) {
-                Ok(device) => on_core().with_device(device),
+                Ok(device) => {
+                    can_prefetch |= device.can_prefetch();
+                    on_core().with_device(device)
+                }
                 Err(error) => {
                     unstarted.push(DeviceClosed { slot, remark: format!("{name}: closed: {error}") });
                     on_core()
@@ -30,6 +33,9 @@ impl WorkerActor {
             });
         }
         self.tasks.start_slots(slots, cores as usize);
+        if can_prefetch {
+            self.core.enable_prefetch();
+        }
         for closed in unstarted {
             warn!("the accelerator {}; the worker continues with its other slots", closed.remark);
             ctx.notify(closed);

@@ -68,6 +68,8 @@ pub struct AcceleratorMetrics {
     pub closed: usize,
     /// Name, bytes in use and limit of each device.
     pub devices: Vec<(String, u64, u64)>,
+    /// Bytes that were uploaded to devices ahead of their tasks, and those of them that a task has used.
+    pub prefetched_bytes: (u64, u64),
     /// Gain of each operation of the present studies that accelerators can run.
     pub gains: Vec<(&'static str, f64)>,
 }
@@ -169,6 +171,12 @@ impl WorkerActor {
                 .iter()
                 .map(|state| (state.name().to_owned(), state.used_bytes(), state.memory_bytes()))
                 .collect(),
+            prefetched_bytes: states
+                .iter()
+                .map(|state| state.prefetched_bytes())
+                .fold((0, 0), |(uploaded, used), (more_uploaded, more_used)| {
+                    (uploaded + more_uploaded, used + more_used)
+                }),
             gains: if states.is_empty() { Vec::new() } else { self.gains() },
         }
     }

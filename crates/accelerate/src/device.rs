@@ -1,5 +1,6 @@
 //! The trait of devices, and their errors.
 
+use pleach_regions::DataRegion;
 use std::any::Any;
 use std::time::Duration;
 use thiserror::Error;
@@ -7,10 +8,14 @@ use thiserror::Error;
 /// Bytes moved between host and device since the device was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Transfers {
-    /// From the host to the device.
+    /// From the host to the device, by tasks.
     pub uploaded_bytes: u64,
     /// From the device to the host.
     pub downloaded_bytes: u64,
+    /// From the host to the device, by its [`Prefetcher`].
+    pub prefetched_bytes: u64,
+    /// Prefetched bytes that a task has used.
+    pub used_prefetched_bytes: u64,
 }
 
 /// An accelerator: one queue of kernels and the buffers that they use. One thread owns it.
@@ -39,11 +44,26 @@ pub trait Device: Send {
         Transfers::default()
     }
 
+    /// Returns the uploader of regions for later tasks. `None` for a device that cannot upload while it runs a task.
+    fn prefetcher(&mut self) -> Option<Box<dyn Prefetcher>> {
+        None
+    }
+
     /// Removes all resident regions from the device.
     fn clear(&mut self) {}
 
     /// Gives kernels access to the type of the device.
     fn as_any_mut(&mut self) -> &mut dyn Any;
+}
+
+/// Uploads regions to a device, while the thread of the device runs a task. Another thread owns it.
+pub trait Prefetcher: Send {
+    /// Uploads a region that a later task reads, unless it is on the device already. Evicts no region that the running task uses.
+    /// Returns the uploaded bytes: 0 for a region that is on the device, is of a type without kernels, or does not fit.
+    ///
+    /// # Errors
+    /// Returns a [`DeviceError`]. The task that reads the region uploads it then.
+    fn prefetch(&mut self, region: &DataRegion) -> Result<u64, DeviceError>;
 }
 
 /// Error of a device. The task that met it can run on a core.

@@ -16,7 +16,7 @@ mod spec;
 
 #[cfg(not(feature = "opencl"))]
 pub use absent::{Buffer, OpenClDevice, Task, serve_probe};
-pub use device::{Device, DeviceError, Transfers};
+pub use device::{Device, DeviceError, Prefetcher, Transfers};
 pub use emulated::EmulatedDevice;
 pub use find::{FindError, FoundDevices, find};
 #[cfg(feature = "opencl")]

@@ -1,4 +1,4 @@
-//! OpenCL devices: one in-order queue each, compiled programs, buffers and resident regions.
+//! OpenCL devices: an in-order queue for tasks and one for prefetches each, compiled programs, buffers and resident regions.
 //!
 //! The loader `libOpenCL` is opened at run time, so the program starts without it. All unsafe calls of the driver are in this
 //! module. Their arguments come from the kernels of this crate only.
@@ -7,6 +7,7 @@ mod candidates;
 mod device;
 mod errors;
 mod memory;
+mod prefetcher;
 pub(crate) mod probe;
 mod program;
 mod task;

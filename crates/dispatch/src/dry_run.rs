@@ -68,11 +68,12 @@ pub fn rehearse(
                 shell.follow_manager();
             }
             Some(Effect::Grant { lease, slot, node }) => granted = Some((lease, slot, node)),
-            // Without a memory limit, a time limit and a stop, these effects need no answer.
+            // Without a memory limit, a time limit, a stop and accelerators, these effects need no answer.
             Some(
                 Effect::Call { .. }
                 | Effect::MakeRoom { .. }
                 | Effect::HandBack { .. }
+                | Effect::Prefetch { .. }
                 | Effect::Leave
                 | Effect::Query { .. }
                 | Effect::ShareHalf { .. }

@@ -25,6 +25,7 @@ mod admission;
 mod devices;
 mod effect;
 mod policy;
+mod prefetch;
 mod replica;
 mod request;
 mod state;
@@ -36,7 +37,7 @@ use crate::{BucketId, LeaseId, PlanId, SlotId};
 use admission::{Admission, takes};
 pub use effect::Effect;
 pub use policy::{SchedulePolicy, UnknownPolicy, WorkerSlots};
-use state::{BucketEntry, Buckets, Devices, ManagerSync, Memory, Requests, Slots, Studies, Tail};
+use state::{BucketEntry, Buckets, Devices, ManagerSync, Memory, Prefetches, Requests, Slots, Studies, Tail};
 use std::collections::VecDeque;
 use time_limit::Clock;
 
@@ -52,6 +53,7 @@ pub struct Worker {
     clock: Clock,
     tail: Tail,
     devices: Devices,
+    prefetches: Prefetches,
     stopping: bool,
     has_left: bool,
     effects: VecDeque<Effect>,
@@ -72,6 +74,7 @@ impl Worker {
             clock: Clock::default(),
             tail: Tail::default(),
             devices: Devices::default(),
+            prefetches: Prefetches::default(),
             stopping: false,
             has_left: false,
             effects: VecDeque::new(),
@@ -146,6 +149,7 @@ impl Worker {
     /// Frees the slot of a task and handles the demand of its stage.
     pub fn handle_slot_free(&mut self, slot: SlotId, lease: LeaseId, demand: BucketDemand) {
         self.slots.release(slot);
+        self.prefetches.end(slot);
         self.tail.clear_refusal();
         if let Some(held) = self.buckets.get_mut(lease) {
             held.clear_return();
@@ -157,6 +161,7 @@ impl Worker {
     pub fn handle_bucket_finished(&mut self, lease: LeaseId) {
         self.buckets.remove(lease);
         self.devices.remove(lease);
+        self.prefetches.remove(lease);
         self.tail.answer(lease);
         self.balance();
     }
@@ -259,6 +264,7 @@ impl Worker {
         let has_accelerators = self.slots.by_kind().accelerators > 0;
         if has_accelerators {
             self.grant_by_policy();
+            self.hint_next_tasks();
         }
         let mut waits = false;
         while !has_accelerators && self.slots.free() > 0 && !waits {

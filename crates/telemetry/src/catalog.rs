@@ -168,6 +168,10 @@ catalog! {
         "Bytes of buffers on the accelerator.";
     Gauge DEVICE_MEMORY_LIMIT = "pleach_device_memory_limit_bytes" ["device"], Bytes Worker Sampled:
         "Limit of buffers on the accelerator (--device-memory).";
+    Counter DEVICE_PREFETCHED = "pleach_device_prefetched_bytes_total", Bytes Worker Sampled:
+        "Bytes uploaded to accelerators ahead of their tasks, while another task ran there.";
+    Counter DEVICE_PREFETCH_USED = "pleach_device_prefetched_used_bytes_total", Bytes Worker Sampled:
+        "Prefetched bytes that a task has used on the accelerator.";
     Counter DEVICE_ERRORS = "pleach_device_errors_total" ["cause"], Count Worker Recorded:
         "Tasks that ran again on a core after an error of an accelerator, by cause: lost, memory, compile, timeout, result \
          (bits differ from those of a core) or other.";

@@ -4,7 +4,9 @@
 //! - The regions that a bucket reads do not change while it runs.
 //! - The change count of storage never falls, so an equal count means equal content, and the inputs need no new check.
 
-use crate::stage::{InstanceSelection, SlotGranted, StageActor, TakeInstances, TakeSpare, input_bytes};
+use crate::stage::{
+    InstanceSelection, PrefetchTask, SlotGranted, StageActor, TakeInstances, TakeSpare, input_bytes,
+};
 use actix::dev::Request;
 use actix::prelude::*;
 use pleach_dispatch::stage::NodeId;
@@ -36,6 +38,11 @@ impl Bucket {
     /// Grants a slot to one task of the bucket.
     pub(crate) fn grant(&self, slot: SlotId, node: NodeId) {
         self.stage.do_send(SlotGranted { slot, node });
+    }
+
+    /// Uploads the inputs of a task that an accelerator takes next.
+    pub(crate) fn prefetch(&self, slot: SlotId, node: NodeId) {
+        self.stage.do_send(PrefetchTask { slot, node });
     }
 
     /// Requests instances with a longer path that other workers can continue.

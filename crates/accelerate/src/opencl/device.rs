@@ -1,34 +1,30 @@
 //! An OpenCL device with its context and queue.
 
-use super::errors::{call_error, is_out_of_memory};
-use super::memory::{Buffer, ResidentRegions};
+use super::errors::call_error;
+use super::memory::{Buffer, DeviceMemory};
+use super::prefetcher::OpenClPrefetcher;
 use super::program::CompiledKernels;
 use super::task::Task;
-use crate::{Device, DeviceError, Transfers};
+use crate::{Device, DeviceError, Prefetcher, Transfers};
 use opencl3::command_queue::CommandQueue;
 use opencl3::context::Context;
 use opencl3::device::Device as ClDevice;
-use opencl3::memory::{Buffer as ClBuffer, CL_MEM_READ_WRITE};
 use std::any::Any;
 use std::mem::ManuallyDrop;
-use std::ptr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-/// An OpenCL device. One thread owns it.
+/// An OpenCL device. One thread owns it. A second one may prefetch regions.
 #[derive(Debug)]
 pub struct OpenClDevice {
     pub(super) name: String,
-    memory_bytes: u64,
-    max_buffer_bytes: u64,
-    pub(super) used_bytes: Arc<AtomicU64>,
-    pub(super) resident: ResidentRegions,
+    pub(super) memory: Arc<DeviceMemory>,
     pub(super) compiled: ManuallyDrop<CompiledKernels>,
     pub(super) queue: ManuallyDrop<CommandQueue>,
-    pub(super) context: ManuallyDrop<Context>,
     pub(super) transfers: Transfers,
     pub(super) limit: Option<Duration>,
+    /// End of the present task's time.
+    pub(super) deadline: Option<Instant>,
     /// Why no task can run on it any more.
     pub(super) broken: Option<String>,
 }
@@ -43,17 +39,15 @@ impl OpenClDevice {
             .map_err(|error| failed("clCreateCommandQueue", error))?;
         let memory_bytes = id.global_mem_size().map_err(|error| failed("clGetDeviceInfo", error))?;
         let max_buffer_bytes = id.max_mem_alloc_size().map_err(|error| failed("clGetDeviceInfo", error))?;
+        let limit_bytes = memory_limit.map_or(memory_bytes, |limit| limit.min(memory_bytes));
         Ok(Self {
+            memory: Arc::new(DeviceMemory::new(context, name.clone(), limit_bytes, max_buffer_bytes)),
             name,
-            memory_bytes: memory_limit.map_or(memory_bytes, |limit| limit.min(memory_bytes)),
-            max_buffer_bytes,
-            used_bytes: Arc::default(),
-            resident: ResidentRegions::default(),
             compiled: ManuallyDrop::default(),
             queue: ManuallyDrop::new(queue),
-            context: ManuallyDrop::new(context),
             transfers: Transfers::default(),
             limit: None,
+            deadline: None,
             broken: None,
         })
     }
@@ -76,42 +70,27 @@ impl OpenClDevice {
         if let Some(cause) = &self.broken {
             return Err(DeviceError::Lost { device: self.name.clone(), cause: cause.clone() });
         }
-        self.resident.remove_dropped();
-        Ok(Task::new(self))
+        self.memory.regions().begin_task();
+        let started = Instant::now();
+        self.deadline = self.limit.and_then(|limit| started.checked_add(limit));
+        Ok(Task::new(self, started))
     }
 
     /// Returns the number of regions whose bytes are on the device.
     #[must_use]
     pub fn resident_regions(&self) -> usize {
-        self.resident.len()
+        self.memory.regions().len()
     }
 
     /// Returns a buffer with undefined content. Evicts resident regions, the least recently used ones first, until it fits.
     pub(super) fn allocate(&mut self, bytes: usize) -> Result<Buffer, DeviceError> {
-        let wanted = bytes as u64;
-        let used = Arc::clone(&self.used_bytes);
-        let fits = |limit: u64| used.load(Ordering::Relaxed).saturating_add(wanted) <= limit;
-        while !fits(self.memory_bytes) && self.resident.evict() {}
-        if wanted > self.max_buffer_bytes || !fits(self.memory_bytes) {
-            return Err(self.out_of_memory(wanted));
-        }
-        loop {
-            // SAFETY: without CL_MEM_USE_HOST_PTR the host pointer is null and unused.
-            let created =
-                unsafe { ClBuffer::create(&self.context, CL_MEM_READ_WRITE, bytes.max(1), ptr::null_mut()) };
-            match created {
-                Ok(memory) => return Ok(Buffer::new(memory, bytes, &self.used_bytes)),
-                // Other programs may use the device's memory too.
-                Err(error) if is_out_of_memory(&error) && self.resident.evict() => {}
-                Err(error) if is_out_of_memory(&error) => return Err(self.out_of_memory(wanted)),
-                Err(error) => return Err(call_error(&self.name, "clCreateBuffer", &error)),
-            }
-        }
+        self.memory.allocate(bytes, self.deadline)
     }
 
-    pub(super) fn out_of_memory(&self, bytes: u64) -> DeviceError {
-        let (device, used_bytes) = (self.name.clone(), self.used_bytes());
-        DeviceError::OutOfMemory { device, bytes, used_bytes, memory_bytes: self.memory_bytes }
+    /// Marks the device as unusable after an error.
+    pub(super) fn set_broken(&mut self, cause: String) {
+        self.broken = Some(cause);
+        self.memory.set_broken();
     }
 }
 
@@ -121,11 +100,11 @@ impl Device for OpenClDevice {
     }
 
     fn memory_bytes(&self) -> u64 {
-        self.memory_bytes
+        self.memory.limit_bytes()
     }
 
     fn used_bytes(&self) -> u64 {
-        self.used_bytes.load(Ordering::Relaxed)
+        self.memory.used_bytes()
     }
 
     fn set_time_limit(&mut self, limit: Option<Duration>) {
@@ -133,11 +112,20 @@ impl Device for OpenClDevice {
     }
 
     fn transfers(&self) -> Transfers {
-        self.transfers
+        let prefetched = self.memory.regions().prefetched();
+        Transfers {
+            prefetched_bytes: prefetched.uploaded,
+            used_prefetched_bytes: prefetched.used,
+            ..self.transfers
+        }
     }
 
     fn clear(&mut self) {
-        self.resident.clear();
+        self.memory.regions().clear();
+    }
+
+    fn prefetcher(&mut self) -> Option<Box<dyn Prefetcher>> {
+        Some(Box::new(OpenClPrefetcher::new(&self.memory)?))
     }
 
     fn as_any_mut(&mut self) -> &mut dyn Any {
@@ -149,11 +137,11 @@ impl Drop for OpenClDevice {
     fn drop(&mut self) {
         // A driver may wait for a hanging kernel when its queue is released, and an error of a lost device would panic.
         if self.broken.is_none() {
-            // SAFETY: each field is dropped once, here, and not used afterwards. Kernels come before their context.
+            // SAFETY: each field is dropped once, here, and not used afterwards. Kernels come before
+            // their context, which `memory` releases.
             unsafe {
                 ManuallyDrop::drop(&mut self.compiled);
                 ManuallyDrop::drop(&mut self.queue);
-                ManuallyDrop::drop(&mut self.context);
             }
         }
     }

@@ -1,10 +1,19 @@
-//! Buffers on a device, and the regions that stay there for later tasks.
+//! Memory of a device: its buffers, their limit, and the regions that stay there for later tasks.
+//!
+//! The thread of the device and that of its prefetcher share it. The lock is held for look-ups and evictions, never during a transfer
+//! or an allocation of the driver. At most one region is being prefetched: a task that needs it, or its memory, waits for the end.
 
-use opencl3::memory::{Buffer as ClBuffer, ClMem, release_mem_object};
+use super::errors::{call_error, is_out_of_memory};
+use crate::DeviceError;
+use opencl3::context::Context;
+use opencl3::memory::{Buffer as ClBuffer, CL_MEM_READ_WRITE, ClMem, release_mem_object};
+use parking_lot::{Condvar, Mutex, MutexGuard};
 use pleach_regions::DataRegion;
 use std::mem::ManuallyDrop;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::ptr;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
+use std::time::Instant;
 
 /// Bytes on a device. Clones refer to the same bytes, which are freed with the last one.
 #[derive(Clone, Debug)]
@@ -13,8 +22,7 @@ pub struct Buffer(Arc<Allocation>);
 #[derive(Debug)]
 struct Allocation {
     memory: ManuallyDrop<ClBuffer<u8>>,
-    bytes: usize,
-    used_bytes: Arc<AtomicU64>,
+    reservation: Reservation,
 }
 
 impl Drop for Allocation {
@@ -22,18 +30,23 @@ impl Drop for Allocation {
         // A lost device answers with an error, which the wrapper's own drop would turn into a panic. Its memory is gone anyway.
         // SAFETY: the buffer is valid, and nothing uses it after its last owner.
         let _ = unsafe { release_mem_object(self.memory.get()) };
+    }
+}
+
+/// Bytes that count as used until it is dropped.
+#[derive(Debug)]
+struct Reservation {
+    bytes: usize,
+    used_bytes: Arc<AtomicU64>,
+}
+
+impl Drop for Reservation {
+    fn drop(&mut self) {
         self.used_bytes.fetch_sub(self.bytes as u64, Ordering::Relaxed);
     }
 }
 
 impl Buffer {
-    /// Counts `memory` of `bytes` bytes in `used_bytes` until it is freed.
-    pub(super) fn new(memory: ClBuffer<u8>, bytes: usize, used_bytes: &Arc<AtomicU64>) -> Self {
-        used_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
-        let used_bytes = Arc::clone(used_bytes);
-        Self(Arc::new(Allocation { memory: ManuallyDrop::new(memory), bytes, used_bytes }))
-    }
-
     pub(super) fn memory(&self) -> &ClBuffer<u8> {
         &self.0.memory
     }
@@ -41,7 +54,7 @@ impl Buffer {
     /// Returns the length in bytes.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        self.0.bytes
+        self.0.reservation.bytes
     }
 }
 
@@ -49,49 +62,281 @@ impl Buffer {
 #[derive(Debug, Default)]
 struct Identity(#[expect(dead_code, reason = "identities differ by their address")] u8);
 
-/// Buffers of regions, least recently used first.
-#[derive(Debug, Default)]
-pub(super) struct ResidentRegions(Vec<(Weak<Identity>, Buffer)>);
-
 fn identity(region: &DataRegion) -> Option<Weak<Identity>> {
     Some(Arc::downgrade(&region.attachment()?.get_or_init(Identity::default)))
 }
 
+/// A region on the device.
+#[derive(Debug)]
+struct Resident {
+    identity: Weak<Identity>,
+    buffer: Buffer,
+    /// Number of the task that was running at its last use.
+    used_in: u64,
+    /// It was prefetched, and no task has used it yet.
+    is_ahead: bool,
+}
+
+/// Bytes of prefetched regions.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct PrefetchedBytes {
+    pub(super) uploaded: u64,
+    pub(super) used: u64,
+}
+
+/// Regions on a device, least recently used first.
+#[derive(Debug, Default)]
+pub(super) struct ResidentRegions {
+    regions: Vec<Resident>,
+    /// The region that is being prefetched.
+    uploading: Option<Weak<Identity>>,
+    /// Number of the present task, or of the last one.
+    task: u64,
+    prefetched: PrefetchedBytes,
+}
+
 impl ResidentRegions {
-    /// Returns the buffer of a region, which becomes the most recently used one. `None` if the region is not on the device.
-    pub(super) fn get(&mut self, region: &DataRegion) -> Option<Buffer> {
-        let identity = identity(region)?;
-        let index = self.0.iter().position(|(known, _)| known.ptr_eq(&identity))?;
-        let entry = self.0.remove(index);
-        let buffer = entry.1.clone();
-        self.0.push(entry);
-        Some(buffer)
+    /// Makes a region the most recently used one. Returns false if it is not on the device.
+    fn touch(&mut self, identity: &Weak<Identity>) -> bool {
+        let index = self.regions.iter().position(|known| known.identity.ptr_eq(identity));
+        let Some(index) = index else { return false };
+        let mut entry = self.regions.remove(index);
+        entry.used_in = self.task;
+        self.regions.push(entry);
+        true
     }
 
-    /// Keeps the buffer of a region, unless the region is of a small type without attachment.
-    pub(super) fn insert(&mut self, region: &DataRegion, buffer: Buffer) {
-        if let Some(identity) = identity(region) {
-            self.0.push((identity, buffer));
+    /// Returns the buffer of a region for a task.
+    fn get(&mut self, identity: &Weak<Identity>) -> Option<Buffer> {
+        if !self.touch(identity) {
+            return None;
         }
+        let entry = self.regions.last_mut()?;
+        if std::mem::take(&mut entry.is_ahead) {
+            self.prefetched.used += entry.buffer.bytes() as u64;
+        }
+        Some(entry.buffer.clone())
     }
 
-    /// Frees the buffers of regions that were dropped.
-    pub(super) fn remove_dropped(&mut self) {
-        self.0.retain(|(identity, _)| identity.strong_count() > 0);
+    fn insert(&mut self, identity: Weak<Identity>, buffer: Buffer, is_ahead: bool) {
+        self.regions.push(Resident { identity, buffer, used_in: self.task, is_ahead });
     }
 
-    /// Frees the least recently used buffer that no task uses. Returns whether one was freed.
-    pub(super) fn evict(&mut self) -> bool {
-        let unused = self.0.iter().position(|(_, buffer)| Arc::strong_count(&buffer.0) == 1);
-        unused.map(|index| self.0.remove(index)).is_some()
+    /// Begins a task: frees the buffers of regions that were dropped.
+    pub(super) fn begin_task(&mut self) {
+        self.task += 1;
+        self.regions.retain(|entry| entry.identity.strong_count() > 0);
+    }
+
+    /// Frees the least recently used buffer that no task uses and that was last used before task number `before`. Returns whether
+    /// one was freed.
+    fn evict(&mut self, before: u64) -> bool {
+        let may = |entry: &Resident| entry.used_in < before && Arc::strong_count(&entry.buffer.0) == 1;
+        let unused = self.regions.iter().position(may);
+        unused.map(|index| self.regions.remove(index)).is_some()
     }
 
     pub(super) fn clear(&mut self) {
-        self.0.clear();
+        self.regions.clear();
     }
 
     /// Returns the number of regions on the device.
     pub(super) fn len(&self) -> usize {
-        self.0.len()
+        self.regions.len()
+    }
+
+    pub(super) fn prefetched(&self) -> PrefetchedBytes {
+        self.prefetched
+    }
+}
+
+/// Memory of a device, with its context.
+#[derive(Debug)]
+pub(super) struct DeviceMemory {
+    name: String,
+    limit_bytes: u64,
+    max_buffer_bytes: u64,
+    used_bytes: Arc<AtomicU64>,
+    regions: Mutex<ResidentRegions>,
+    /// A prefetch has ended.
+    uploaded: Condvar,
+    pub(super) context: ManuallyDrop<Context>,
+    /// No call of the driver may wait for the device any more.
+    is_broken: AtomicBool,
+}
+
+impl DeviceMemory {
+    pub(super) fn new(context: Context, name: String, limit_bytes: u64, max_buffer_bytes: u64) -> Self {
+        Self {
+            name,
+            limit_bytes,
+            max_buffer_bytes,
+            used_bytes: Arc::default(),
+            regions: Mutex::default(),
+            uploaded: Condvar::new(),
+            context: ManuallyDrop::new(context),
+            is_broken: AtomicBool::new(false),
+        }
+    }
+
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub(super) fn limit_bytes(&self) -> u64 {
+        self.limit_bytes
+    }
+
+    pub(super) fn used_bytes(&self) -> u64 {
+        self.used_bytes.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn regions(&self) -> MutexGuard<'_, ResidentRegions> {
+        self.regions.lock()
+    }
+
+    // Relaxed: the flag guards no other data.
+    pub(super) fn set_broken(&self) {
+        self.is_broken.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn is_broken(&self) -> bool {
+        self.is_broken.load(Ordering::Relaxed)
+    }
+
+    /// Returns the buffer of a region for a task. Waits until `deadline` if the region is being prefetched. `None` if it is not on
+    /// the device.
+    pub(super) fn find(&self, region: &DataRegion, deadline: Option<Instant>) -> Option<Buffer> {
+        let identity = identity(region)?;
+        let mut regions = self.regions.lock();
+        while regions.uploading.as_ref().is_some_and(|uploading| uploading.ptr_eq(&identity)) {
+            if !self.wait(&mut regions, deadline) {
+                break;
+            }
+        }
+        regions.get(&identity)
+    }
+
+    /// Keeps the buffer of a region, unless the region is of a small type without attachment.
+    pub(super) fn keep(&self, region: &DataRegion, buffer: Buffer) {
+        if let Some(identity) = identity(region) {
+            self.regions.lock().insert(identity, buffer, false);
+        }
+    }
+
+    /// Returns a buffer with undefined content. Evicts resident regions, the least recently used ones first, until it fits.
+    pub(super) fn allocate(&self, bytes: usize, deadline: Option<Instant>) -> Result<Buffer, DeviceError> {
+        let mut regions = self.regions.lock();
+        let reservation = loop {
+            while !self.fits(bytes) && regions.evict(u64::MAX) {}
+            if bytes as u64 <= self.max_buffer_bytes && self.fits(bytes) {
+                break self.reserve(bytes);
+            }
+            // A prefetched region can be evicted once its upload has ended.
+            if regions.uploading.is_none() || !self.wait(&mut regions, deadline) {
+                return Err(self.out_of_memory(bytes as u64));
+            }
+        };
+        drop(regions);
+        loop {
+            match self.create(bytes) {
+                Ok(memory) => return Ok(Buffer(Arc::new(Allocation { memory, reservation }))),
+                // Other programs may use the device's memory too.
+                Err(error) if is_out_of_memory(&error) && self.regions.lock().evict(u64::MAX) => {}
+                Err(error) if is_out_of_memory(&error) => {
+                    drop(reservation);
+                    return Err(self.out_of_memory(bytes as u64));
+                }
+                Err(error) => return Err(call_error(&self.name, "clCreateBuffer", &error)),
+            }
+        }
+    }
+
+    /// Uploads a region by `write` while a task may run. Evicts only regions that were last used before that task. Returns the
+    /// uploaded bytes: 0 for a region that is on the device, has no attachment or does not fit.
+    pub(super) fn prefetch(
+        &self,
+        region: &DataRegion,
+        bytes: usize,
+        write: impl FnOnce(&Buffer) -> Result<(), DeviceError>,
+    ) -> Result<u64, DeviceError> {
+        let Some(identity) = identity(region) else { return Ok(0) };
+        let mut regions = self.regions.lock();
+        if regions.touch(&identity) {
+            return Ok(0);
+        }
+        let task = regions.task;
+        while !self.fits(bytes) && regions.evict(task) {}
+        if bytes as u64 > self.max_buffer_bytes || !self.fits(bytes) {
+            return Ok(0);
+        }
+        let reservation = self.reserve(bytes);
+        regions.uploading = Some(Weak::clone(&identity));
+        drop(regions);
+        // Also ends a prefetch that fails or panics.
+        let _ends = EndOfPrefetch(self);
+        let memory = self.create(bytes).map_err(|error| call_error(&self.name, "clCreateBuffer", &error))?;
+        let buffer = Buffer(Arc::new(Allocation { memory, reservation }));
+        write(&buffer)?;
+        let mut regions = self.regions.lock();
+        // A task that did not wait any longer has uploaded it as well.
+        if regions.touch(&identity) {
+            return Ok(0);
+        }
+        regions.insert(identity, buffer, true);
+        regions.prefetched.uploaded += bytes as u64;
+        Ok(bytes as u64)
+    }
+
+    pub(super) fn out_of_memory(&self, bytes: u64) -> DeviceError {
+        let (device, used_bytes) = (self.name.clone(), self.used_bytes());
+        DeviceError::OutOfMemory { device, bytes, used_bytes, memory_bytes: self.limit_bytes }
+    }
+
+    fn fits(&self, bytes: usize) -> bool {
+        self.used_bytes().saturating_add(bytes as u64) <= self.limit_bytes
+    }
+
+    /// Counts bytes as used. The caller holds the lock, so that two threads cannot take the same bytes.
+    fn reserve(&self, bytes: usize) -> Reservation {
+        self.used_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+        Reservation { bytes, used_bytes: Arc::clone(&self.used_bytes) }
+    }
+
+    fn create(&self, bytes: usize) -> opencl3::Result<ManuallyDrop<ClBuffer<u8>>> {
+        // SAFETY: without CL_MEM_USE_HOST_PTR the host pointer is null and unused.
+        let created =
+            unsafe { ClBuffer::create(&self.context, CL_MEM_READ_WRITE, bytes.max(1), ptr::null_mut()) };
+        created.map(ManuallyDrop::new)
+    }
+
+    /// Waits for the end of a prefetch. Returns false after `deadline`.
+    fn wait(&self, regions: &mut MutexGuard<'_, ResidentRegions>, deadline: Option<Instant>) -> bool {
+        match deadline {
+            Some(deadline) => !self.uploaded.wait_until(regions, deadline).timed_out(),
+            None => {
+                self.uploaded.wait(regions);
+                true
+            }
+        }
+    }
+}
+
+impl Drop for DeviceMemory {
+    fn drop(&mut self) {
+        if !self.is_broken() {
+            // SAFETY: dropped once, here, and not used afterwards.
+            unsafe { ManuallyDrop::drop(&mut self.context) }
+        }
+    }
+}
+
+/// Ends a prefetch when it is dropped.
+struct EndOfPrefetch<'m>(&'m DeviceMemory);
+
+impl Drop for EndOfPrefetch<'_> {
+    fn drop(&mut self) {
+        self.0.regions.lock().uploading = None;
+        self.0.uploaded.notify_all();
     }
 }

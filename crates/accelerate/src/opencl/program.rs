@@ -43,7 +43,7 @@ impl OpenClDevice {
         // One text: cl3 0.13 passes several sources as pairs of pointer and length, which drivers read as pointers.
         let source = format!("{PRELUDE}{}", program.source);
         let options = format!("{OPTIONS} {}", program.definitions);
-        ClProgram::create_and_build_from_source(&self.context, &source, &options).map_err(|log| {
+        ClProgram::create_and_build_from_source(&self.memory.context, &source, &options).map_err(|log| {
             DeviceError::Compile { device: self.name.clone(), program: program.name.to_owned(), log }
         })
     }

@@ -31,8 +31,8 @@ pub struct Task<'d> {
 }
 
 impl<'d> Task<'d> {
-    pub(super) fn new(device: &'d mut OpenClDevice) -> Self {
-        Self { device, started: Instant::now() }
+    pub(super) fn new(device: &'d mut OpenClDevice, started: Instant) -> Self {
+        Self { device, started }
     }
 
     /// Returns the name of the device.
@@ -41,12 +41,13 @@ impl<'d> Task<'d> {
         &self.device.name
     }
 
-    /// Returns the pixels of a raster region on the device. Uploads them unless they are resident.
+    /// Returns the pixels of a raster region on the device. Uploads them unless they are resident or being
+    /// prefetched.
     ///
     /// # Errors
     /// Returns a [`DeviceError`], [`DeviceError::Unsupported`] for a region that is no raster.
     pub fn input(&mut self, region: &DataRegion) -> Result<Buffer, DeviceError> {
-        if let Some(buffer) = self.device.resident.get(region) {
+        if let Some(buffer) = self.device.memory.find(region, self.device.deadline) {
             return Ok(buffer);
         }
         let element = region.element();
@@ -61,7 +62,7 @@ impl<'d> Task<'d> {
 
     /// Keeps the bytes of an output on the device for later tasks, until its region is dropped or its memory is needed.
     pub fn keep(&mut self, region: &DataRegion, buffer: Buffer) {
-        self.device.resident.insert(region, buffer);
+        self.device.memory.keep(region, buffer);
     }
 
     /// Copies bytes to the device.
@@ -225,7 +226,7 @@ impl<'d> Task<'d> {
             }
             if self.started.elapsed() > limit {
                 let error = DeviceError::TimedOut { device: self.device.name.clone(), limit };
-                self.device.broken = Some(error.to_string());
+                self.device.set_broken(error.to_string());
                 return Err(error);
             }
             if waiting.elapsed() < YIELD_LIMIT { thread::yield_now() } else { thread::sleep(POLL_INTERVAL) }
@@ -236,11 +237,11 @@ impl<'d> Task<'d> {
     fn failed(&mut self, call: &'static str, error: ClError) -> DeviceError {
         // Drivers may place a buffer when a kernel first uses it.
         if call != "clFinish" && is_out_of_memory(&error) {
-            return self.device.out_of_memory(0);
+            return self.device.memory.out_of_memory(0);
         }
         let error = call_error(&self.device.name, call, &error);
         if let DeviceError::Lost { cause, .. } = &error {
-            self.device.broken = Some(cause.clone());
+            self.device.set_broken(cause.clone());
         }
         error
     }

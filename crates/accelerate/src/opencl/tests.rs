@@ -164,3 +164,102 @@ fn more_devices_than_present_is_an_error_that_names_them() {
         assert!(error.to_string().contains(name), "{error}");
     }
 }
+
+#[test]
+fn prefetched_region_is_an_input_without_upload() {
+    for_devices("prefetched_region_is_an_input_without_upload", None, |device| {
+        let (first, next) = (region(100, 7), region(100, 9));
+        let mut prefetcher = device.prefetcher().unwrap();
+        let mut task = device.begin().unwrap();
+        let input = task.input(&first).unwrap();
+        // While the task runs, on another thread, as in a slot.
+        let uploaded = std::thread::scope(|scope| {
+            let upload = scope.spawn(|| [&first, &next, &next].map(|it| prefetcher.prefetch(it).unwrap()));
+            let output = task.filled(100, 1).unwrap();
+            add(&mut task, &output, 4).unwrap();
+            assert_eq!(task.download(&output).unwrap(), [5; 100]);
+            upload.join().unwrap()
+        });
+        assert_eq!(uploaded, [0, 10_000, 0], "a resident region is touched only");
+        drop((task, input));
+        let transfers = device.transfers();
+        assert_eq!((transfers.prefetched_bytes, transfers.used_prefetched_bytes), (10_000, 0));
+        for _ in 0..2 {
+            let mut task = device.begin().unwrap();
+            let input = task.input(&next).unwrap();
+            assert_eq!(task.download(&input).unwrap(), vec![9; 10_000]);
+        }
+        let transfers = device.transfers();
+        assert_eq!(transfers.uploaded_bytes, 10_000, "the first region, by its task");
+        assert_eq!((transfers.prefetched_bytes, transfers.used_prefetched_bytes), (10_000, 10_000));
+        drop(next);
+        device.begin().unwrap();
+        assert_eq!(device.used_bytes(), 10_000, "a prefetched region is freed with its owner");
+    });
+}
+
+#[test]
+fn prefetch_keeps_the_limit_and_the_inputs_of_the_running_task() {
+    for_devices("prefetch_keeps_the_limit_and_the_inputs", Some(25_000), |device| {
+        let regions = [1, 2, 3, 4].map(|value| region(100, value));
+        let mut prefetcher = device.prefetcher().unwrap();
+        let mut prefetch = |index: usize| prefetcher.prefetch(&regions[index]).unwrap();
+        device.begin().unwrap().input(&regions[0]).unwrap();
+        let mut task = device.begin().unwrap();
+        // Not held any more, but of this task.
+        task.input(&regions[1]).unwrap();
+        assert_eq!(prefetch(2), 10_000, "region 0 of the last task makes room");
+        assert_eq!(prefetch(3), 0, "both regions belong to this task and its successor");
+        // The running task needs memory: the prefetched region gives way.
+        task.input(&regions[1]).unwrap();
+        let held = task.input(&regions[0]).unwrap();
+        assert_eq!(prefetch(2), 0);
+        drop((held, task));
+        assert!(device.used_bytes() <= 25_000);
+        assert_eq!(device.transfers().used_prefetched_bytes, 0);
+        // Types without kernels, and a region beyond the limit.
+        assert_eq!(prefetcher.prefetch(&DataRegion::Scalar(1.0)).unwrap(), 0);
+        assert_eq!(prefetcher.prefetch(&region(200, 1)).unwrap(), 0);
+    });
+}
+
+#[test]
+fn prefetches_beside_tasks_leave_the_limit_and_the_results_alone() {
+    for_devices("prefetches_beside_tasks", Some(35_000), |device| {
+        let regions: Vec<DataRegion> = (0..40).map(|value| region(100, value)).collect();
+        let mut prefetcher = device.prefetcher().unwrap();
+        let (hint, hints) = std::sync::mpsc::channel::<usize>();
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                for index in hints {
+                    prefetcher.prefetch(&regions[index]).unwrap();
+                }
+            });
+            for index in 0..regions.len() {
+                let mut task = device.begin().unwrap();
+                hint.send((index + 1) % regions.len()).unwrap();
+                let input = task.input(&regions[index]).unwrap();
+                let output = task.filled(10_000, index as u8).unwrap();
+                add(&mut task, &output, 0).unwrap();
+                assert_eq!(task.download(&output).unwrap(), task.download(&input).unwrap(), "{index}");
+                drop((task, input, output));
+                assert!(device.used_bytes() <= 35_000, "{} B", device.used_bytes());
+            }
+            drop(hint);
+        });
+        let transfers = device.transfers();
+        let (ahead, by_tasks) = (transfers.prefetched_bytes, transfers.uploaded_bytes);
+        assert!(transfers.used_prefetched_bytes <= ahead);
+        assert!(by_tasks + transfers.used_prefetched_bytes >= 400_000, "{transfers:?}");
+    });
+}
+
+#[test]
+fn broken_device_prefetches_nothing() {
+    for_devices("broken_device_prefetches_nothing", None, |device| {
+        let mut prefetcher = device.prefetcher().unwrap();
+        device.set_broken("a test".to_owned());
+        assert_eq!(prefetcher.prefetch(&region(10, 1)).unwrap(), 0);
+        assert_eq!(device.used_bytes(), 0);
+    });
+}

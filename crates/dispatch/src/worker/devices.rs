@@ -10,6 +10,8 @@
 //! passed by none: its memory would keep the others waiting. If only other rules refuse it, a task that rule 2 admits passes it,
 //! since both can still be finished.
 //!
+//! Inputs of the next task of an accelerator may go to the device ahead of it (`prefetch`).
+//!
 //! Devices cause no deadlock. If nothing runs and nothing is admitted, the first task in rank runs on a core. A task that needs an
 //! accelerator gets one, whatever its bytes. With all accelerators closed it gets a core, where the shell fails it.
 //!
@@ -36,15 +38,20 @@ const BUCKETS_PER_TWO_SLOTS: u64 = 5;
 
 /// A ready task of a bucket.
 #[derive(Clone, Copy, Debug)]
-struct Candidate {
+pub(super) struct Candidate {
     rank: Rank,
     demand: BucketDemand,
-    offer: Offer,
+    pub(super) offer: Offer,
     /// Order of arrival.
     number: u64,
 }
 
 impl Candidate {
+    /// Returns the bucket and the task.
+    pub(super) fn id(&self) -> (LeaseId, NodeId) {
+        (self.rank.2, self.offer.node)
+    }
+
     /// Returns the place in the plan's order, which decides between equal tasks.
     fn place(&self) -> (Rank, NodeId) {
         (self.rank, self.offer.node)
@@ -52,11 +59,11 @@ impl Candidate {
 }
 
 /// A task for a slot.
-struct Pick {
+pub(super) struct Pick {
     slot: SlotId,
-    task: Candidate,
+    pub(super) task: Candidate,
     /// Bytes that storage must free first.
-    excess: u64,
+    pub(super) excess: u64,
 }
 
 impl Worker {
@@ -77,6 +84,11 @@ impl Worker {
     pub fn handle_offers(&mut self, lease: LeaseId, offers: Vec<Offer>) {
         debug_assert!(offers.len() <= MAX_OFFERS, "{} offers of {lease}", offers.len());
         if self.slots.by_kind().accelerators > 0 && self.buckets.get(lease).is_some() {
+            if offers.len() < MAX_OFFERS {
+                // All ready tasks are offered.
+                let is_offered = |node| offers.iter().any(|offer| offer.node == node);
+                self.prefetches.retain_offered(lease, is_offered);
+            }
             self.devices.set_offers(lease, offers);
         }
     }
@@ -86,6 +98,7 @@ impl Worker {
     pub fn handle_slot_closed(&mut self, slot: SlotId) {
         if self.slots.close(slot) {
             self.devices.close(slot);
+            self.prefetches.close(slot);
             self.balance();
         }
     }
@@ -132,7 +145,7 @@ impl Worker {
     }
 
     /// Returns the offers of all buckets, in order of rank. A bucket without offers has its next task, for a core.
-    fn candidates(&self) -> impl Iterator<Item = Candidate> {
+    pub(super) fn candidates(&self) -> impl Iterator<Item = Candidate> {
         self.buckets.iter().filter(|(_, held)| held.is_current()).flat_map(move |(rank, held)| {
             let demand = held.demand().filter(|demand| demand.next.is_some());
             let offers = demand.map_or(&[][..], |_| self.devices.offers(rank.2));
@@ -147,7 +160,7 @@ impl Worker {
     }
 
     /// Returns the first task in the policy's order that may run in a slot.
-    fn admitted_at(&self, slot: SlotId, kind: SlotKind, tasks: &[Candidate]) -> Option<Pick> {
+    pub(super) fn admitted_at(&self, slot: SlotId, kind: SlotKind, tasks: &[Candidate]) -> Option<Pick> {
         let is_freeing = self.memory.is_freeing();
         for task in self.in_order(slot, kind, tasks) {
             let demand = &task.demand;
@@ -169,6 +182,7 @@ impl Worker {
     fn in_order(&self, slot: SlotId, kind: SlotKind, tasks: &[Candidate]) -> Vec<Candidate> {
         let may_run = |task: &&Candidate| self.may_run(&task.offer, kind);
         let mut tasks: Vec<Candidate> = tasks.iter().filter(may_run).copied().collect();
+        let hint = |task: &Candidate| self.hint_order(slot, task);
         match (self.slots.by_kind().policy, kind) {
             (SchedulePolicy::Fcfs, _) => tasks.sort_by_key(|task| (task.number, task.place())),
             (SchedulePolicy::Heft, _) => {
@@ -178,7 +192,7 @@ impl Worker {
             }
             (SchedulePolicy::Pats, SlotKind::Core) => {
                 tasks.retain(|task| !self.is_left_to_accelerators(&task.offer));
-                tasks.sort_by_key(|task| (task.offer.order(), task.place()));
+                tasks.sort_by_key(|task| (task.offer.order(), hint(task), task.place()));
             }
             (SchedulePolicy::Pats, SlotKind::Accelerator) => {
                 // An idle core runs a task of less gain than 1 sooner.
@@ -186,7 +200,7 @@ impl Worker {
                     task.offer.order() >= GAIN_UNIT || !task.offer.on_core || self.slots.free_cores() == 0
                 };
                 tasks.retain(is_faster);
-                tasks.sort_by_key(|task| (Reverse(task.offer.order()), task.place()));
+                tasks.sort_by_key(|task| (Reverse(task.offer.order()), hint(task), task.place()));
                 self.put_local_first(slot, &mut tasks);
             }
         }
@@ -275,6 +289,10 @@ impl Worker {
         self.memory.pin_inputs(&task.demand);
         self.slots.take_slot(slot, lease, takes(&task.demand));
         self.devices.start(slot, lease, task.offer.node);
+        match self.slots.by_kind().kind(slot) {
+            SlotKind::Core => self.prefetches.start_on_core(task.id()),
+            SlotKind::Accelerator => self.prefetches.start(slot, task.id(), task.offer.device_bytes),
+        }
         self.memory.record_needed(self.needed_bytes());
         self.effects.push_back(Effect::Grant { lease, slot, node: task.offer.node });
     }

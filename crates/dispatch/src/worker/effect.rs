@@ -16,6 +16,16 @@ pub enum Effect {
         /// The task.
         node: NodeId,
     },
+    /// The accelerator in this slot runs a task, and this one is next if nothing changes: upload its inputs. The task is ready. It
+    /// may start in any slot, or never. Emitted after [`enable_prefetch`](super::Worker::enable_prefetch).
+    Prefetch {
+        /// The stage's lease.
+        lease: LeaseId,
+        /// The slot of the accelerator.
+        slot: SlotId,
+        /// The task.
+        node: NodeId,
+    },
     /// Ask the manager for this many more buckets.
     Request {
         /// Buckets.

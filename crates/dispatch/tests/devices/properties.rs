@@ -27,6 +27,27 @@ proptest! {
         }
     }
 
+    /// The driver asserts that a hint is for a busy accelerator, names a ready task, and that a task is hinted for one slot.
+    #[test]
+    fn hints_change_neither_the_tasks_nor_their_order(setup in setups(), transfer_ms in 0u32..3) {
+        for policy in SchedulePolicy::ALL {
+            let slots = WorkerSlots { policy, ..setup.slots };
+            let setup = Setup { slots, prefetch: true, transfer_ms: f64::from(transfer_ms), ..setup.clone() };
+            let outcome = Clock::run(&setup);
+            prop_assert_eq!(outcome.ran.len(), setup.instances as usize * setup.tasks.len());
+            prop_assert!(outcome.ran.values().all(|ran| ran.len() == 1), "{policy}: {:?}", outcome.ran);
+            prop_assert!(outcome.prefetched <= outcome.hints);
+            // No two tasks fit a device at once.
+            let slots = WorkerSlots { device_bytes: 1, ..slots };
+            let full = Clock::run(&Setup { slots, ..setup.clone() });
+            prop_assert_eq!(full.hints, 0);
+            // Without ties, the policy decides as without hints.
+            if policy == SchedulePolicy::Heft && transfer_ms == 0 {
+                prop_assert_eq!(outcome.seconds, Clock::run(&Setup { prefetch: false, ..setup }).seconds);
+            }
+        }
+    }
+
     /// An accelerator as fast as a core is one more core to FCFS.
     #[test]
     fn accelerator_without_gain_is_a_core(setup in setups()) {

@@ -219,6 +219,40 @@ fn transfers() {
     }
 }
 
+/// The upload is half of the transfers. Prefetch hides it behind the task before, unless that one made the task ready.
+#[test]
+fn prefetch_hides_uploads() {
+    println!("| policy | transfer | without prefetch | with prefetch | hints | used |");
+    println!("| --- | --- | --- | --- | --- | --- |");
+    for policy in SchedulePolicy::ALL {
+        for transfer_ms in [0.0, 10.0, 20.0, 40.0] {
+            let setup = Setup { transfer_ms, ..example(policy, 40) };
+            let without = Clock::run(&setup);
+            let with = Clock::run(&Setup { prefetch: true, ..setup });
+            println!(
+                "| {policy} | {transfer_ms} ms | {:.1} | {:.1} | {} | {} |",
+                without.seconds, with.seconds, with.hints, with.prefetched
+            );
+            assert_eq!(without.hints, 0);
+            // Under FCFS, the next task in order often goes to one of the 16 cores.
+            let hits = f64::from(with.prefetched) / f64::from(with.hints);
+            let (min_hits, max_share) = match policy {
+                SchedulePolicy::Fcfs => (0.2, 0.98),
+                SchedulePolicy::Heft | SchedulePolicy::Pats => (0.9, 0.95),
+            };
+            assert!(hits >= min_hits, "{policy}: {hits:.2} of the hints were used");
+            let share = with.seconds / without.seconds;
+            assert!(share <= 1.01, "{policy}, {transfer_ms} ms: {share:.3} of the time without prefetch");
+            if transfer_ms == 0.0 {
+                assert!(share >= 0.99, "{policy}: {share:.3} of the time, and nothing was uploaded");
+            }
+            if transfer_ms == 40.0 {
+                assert!(share <= max_share, "{policy}: {share:.3} of the time, with uploads of 20 ms");
+            }
+        }
+    }
+}
+
 /// With transfers that are most of a task, tasks stay where their inputs are.
 #[test]
 fn tasks_stay_with_their_inputs() {

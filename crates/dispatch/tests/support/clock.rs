@@ -59,6 +59,8 @@ pub(crate) struct Setup {
     pub(crate) transfer_ms: f64,
     /// Share of the transfers that a task saves whose input is on its accelerator.
     pub(crate) saved: f64,
+    /// The upload of the next task, half of its transfers, begins when the worker hints it.
+    pub(crate) prefetch: bool,
     /// The manager answers whether it has more instances.
     pub(crate) answers: bool,
     /// Number of tasks on accelerators between two that end with an error of the device. The third error of a slot closes it.
@@ -77,6 +79,7 @@ impl Setup {
             seed: 1,
             transfer_ms: 0.0,
             saved: 0.5,
+            prefetch: false,
             answers: true,
             fails_every: None,
         }
@@ -121,6 +124,10 @@ pub(crate) struct Outcome {
     pub(crate) device_seconds: f64,
     /// Tasks on an accelerator that had made them ready.
     pub(crate) local: u32,
+    /// Hints of the worker.
+    pub(crate) hints: u32,
+    /// Tasks on the accelerator that they were hinted for.
+    pub(crate) prefetched: u32,
     /// Closed slots.
     pub(crate) closed: u32,
 }
@@ -149,6 +156,10 @@ pub(crate) struct Clock<'a> {
     running: BTreeMap<SlotId, Running>,
     /// By accelerator: its last task.
     last: BTreeMap<SlotId, (LeaseId, NodeId)>,
+    /// By accelerator: the hinted task, and when its upload began.
+    hints: BTreeMap<SlotId, ((LeaseId, NodeId), Duration)>,
+    /// By slot: the part of the upload of its granted task that has passed.
+    uploaded: BTreeMap<SlotId, Duration>,
     after: BTreeMap<(LeaseId, NodeId), NodeId>,
     local: VecDeque<Local>,
     calls: VecDeque<u64>,
@@ -164,6 +175,9 @@ impl<'a> Clock<'a> {
     fn new(setup: &'a Setup) -> Self {
         let mut worker = Worker::new(setup.slots, MemoryBudget::UNLIMITED).with_max_buckets(setup.in_flight);
         worker.handle_study(PlanId::first_round(0), 1, 0);
+        if setup.prefetch {
+            worker.enable_prefetch();
+        }
         Self {
             setup,
             stage: setup.stage(),
@@ -174,6 +188,8 @@ impl<'a> Clock<'a> {
             buckets: BTreeMap::new(),
             running: BTreeMap::new(),
             last: BTreeMap::new(),
+            hints: BTreeMap::new(),
+            uploaded: BTreeMap::new(),
             after: BTreeMap::new(),
             local: VecDeque::new(),
             calls: VecDeque::new(),
@@ -211,8 +227,11 @@ impl<'a> Clock<'a> {
             while let Some(effect) = self.worker.poll_effect() {
                 match effect {
                     Effect::Grant { lease, slot, node } => {
+                        // The next hint for the slot may follow before the task starts.
+                        self.end_hint(lease, slot, node);
                         self.local.push_back(Local::Granted(lease, slot, node));
                     }
+                    Effect::Prefetch { lease, slot, node } => self.prefetch(lease, slot, node),
                     Effect::Request { buckets, after: None } => self.asked += buckets,
                     Effect::Request { .. } => {}
                     Effect::Call { call } => self.calls.push_back(call),
@@ -301,6 +320,30 @@ impl<'a> Clock<'a> {
         (self.random >> 11) as f64 / (1u64 << 52) as f64 - 1.0
     }
 
+    /// Begins the upload of a task, which is ready, on an accelerator that runs a different task.
+    fn prefetch(&mut self, lease: LeaseId, slot: SlotId, node: NodeId) {
+        let granted = |local: &Local| matches!(local, Local::Granted(_, granted, _) if *granted == slot);
+        let is_busy = self.running.contains_key(&slot) || self.local.iter().any(granted);
+        assert!(is_busy && self.setup.slots.kind(slot) == SlotKind::Accelerator, "{slot} runs no task");
+        let offers = self.buckets[&lease].offers_without_bytes();
+        assert!(offers.iter().any(|offer| offer.node == node && offer.on_accelerator), "{node} is not ready");
+        let other = self.hints.iter().find(|(other, hint)| **other != slot && hint.0 == (lease, node));
+        assert!(other.is_none(), "{node} of {lease} is hinted for {slot} and {other:?}");
+        let before = self.hints.insert(slot, ((lease, node), self.now));
+        assert!(before.is_none_or(|before| before.0 != (lease, node)), "{node} of {lease} is hinted twice");
+        self.outcome.hints += 1;
+    }
+
+    /// Ends the hint of a task that has a slot. Its upload counts if it was for this slot.
+    fn end_hint(&mut self, lease: LeaseId, slot: SlotId, node: NodeId) {
+        let hinted =
+            self.hints.get(&slot).filter(|(task, _)| *task == (lease, node)).map(|(_, since)| *since);
+        self.hints.retain(|_, (task, _)| *task != (lease, node));
+        self.outcome.prefetched += u32::from(hinted.is_some());
+        let upload = Duration::from_secs_f64(self.setup.transfer_ms / 2000.0);
+        self.uploaded.insert(slot, hinted.map_or(Duration::ZERO, |since| (self.now - since).min(upload)));
+    }
+
     fn start(&mut self, lease: LeaseId, slot: SlotId, node: NodeId) {
         let run = self.buckets.get_mut(&lease).expect("a bucket");
         let level = run.start_task(&self.stage, node, 0).expect("ready").task;
@@ -308,6 +351,7 @@ impl<'a> Clock<'a> {
         let run = self.buckets.remove(&lease).expect("a bucket");
         self.offer(lease, &run);
         self.buckets.insert(lease, run);
+        let uploaded_ms = self.uploaded[&slot].as_secs_f64() * 1000.0;
         let scale = 1.0 + self.setup.spread * self.chance();
         let task = &self.setup.tasks[level];
         let ms = match self.setup.slots.kind(slot) {
@@ -317,7 +361,8 @@ impl<'a> Clock<'a> {
                 let is_local = after.is_some() && self.last.get(&slot).copied() == after;
                 self.outcome.local += u32::from(is_local);
                 self.last.insert(slot, (lease, node));
-                task.device_ms + self.setup.transfer_ms * if is_local { 1.0 - self.setup.saved } else { 1.0 }
+                let local = if is_local { self.setup.saved * self.setup.transfer_ms } else { 0.0 };
+                task.device_ms + self.setup.transfer_ms - local.max(uploaded_ms)
             }
         };
         let time = Duration::from_secs_f64(ms * scale / 1000.0);

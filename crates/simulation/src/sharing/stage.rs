@@ -124,8 +124,11 @@ impl SharingCluster {
             worker::Effect::ShareHalf { lease } => self.share_half(number, lease),
             worker::Effect::ShareSpare { lease, longer_than } => self.share_spare(number, lease, longer_than),
             worker::Effect::Call { call } => self.send_to_manager(number, WorkerMessage::Call(call)),
-            // Memory is not limited, workers have no time limit and are not stopped.
-            worker::Effect::MakeRoom { .. } | worker::Effect::HandBack { .. } | worker::Effect::Leave => {}
+            // Memory is not limited. Workers have no time limit and no accelerators, and are not stopped.
+            worker::Effect::MakeRoom { .. }
+            | worker::Effect::HandBack { .. }
+            | worker::Effect::Prefetch { .. }
+            | worker::Effect::Leave => {}
         }
     }
 

@@ -131,6 +131,9 @@ fn sample_accelerators(WorkerMetrics { slots, accelerators, .. }: &WorkerMetrics
         of::DEVICE_MEMORY.with([name]).set(number(*used_bytes));
         of::DEVICE_MEMORY_LIMIT.with([name]).set(number(*limit_bytes));
     }
+    let (uploaded, used) = accelerators.prefetched_bytes;
+    of::DEVICE_PREFETCHED.with([]).absolute(uploaded);
+    of::DEVICE_PREFETCH_USED.with([]).absolute(used);
     for (operation, gain) in &accelerators.gains {
         of::DEVICE_GAIN.with([operation]).set(*gain);
     }
