@@ -8,6 +8,7 @@
 //! - [`cluster`]: the workers and the network around the manager.
 //! - [`burst`]: a study on a cluster that rents workers in a cloud.
 //! - [`sharing`]: workers that share task results through the result directory.
+//! - [`hybrid`]: workers with cores and accelerators, and their schedule policies.
 //! - [`log`], [`replay`]: writes the manager's events to a log and replays them.
 //!
 //! No running manager or worker uses this crate.
@@ -17,6 +18,7 @@ pub mod burst;
 pub mod cluster;
 pub mod event;
 mod event_queue;
+pub mod hybrid;
 pub mod log;
 pub mod random;
 pub mod recorder;

@@ -1,21 +1,29 @@
 //! Compares the papers' scaling results with the manager on the same number of simulated workers: makespans of MOAT and
-//! VBD on one tile, makespans of a large study on 128 nodes, and parallel efficiency up to 10,000 workers.
+//! VBD on one tile, makespans of a large study on 128 nodes, parallel efficiency up to 10,000 workers, and schedule policies
+//! of nodes with accelerators.
 //!
 //! Run with `benches/papers/run`, or with `cargo bench -p pleach-simulation --bench papers`. Letters as arguments
-//! select tables, and a number limits the nodes of table d. Task times are those of the thesis' Table 4.3, times a factor
-//! for the tile and one for the task, both log-normal with [`VARIATION`]. Files, memory and the network's limits are not
-//! simulated, planning takes no time, and transfers do not slow each other down. The published times include all of that.
+//! select tables, and a number limits the nodes of tables d and g. Task times are those of the thesis' Table 4.3, in table g
+//! those of the example of Region Templates, times a factor for the tile and one for the task, both log-normal with
+//! [`VARIATION`]. Files, memory and the network's limits are not simulated, planning takes no time, and transfers do not slow
+//! each other down. The published times include all of that.
 
 #![expect(clippy::print_stdout, reason = "tables are what this program is for")]
 
 #[path = "../../../reuse/tests/support/application.rs"]
 #[expect(dead_code, reason = "the graph of the tasks is for other reuse than in trees")]
 mod application;
+#[path = "../../../dispatch/tests/support/clock.rs"]
+#[expect(dead_code, reason = "the virtual clock is for tests of one worker")]
+mod clock;
 #[path = "../../../reuse/benches/papers/designs.rs"]
 #[expect(dead_code, reason = "other samplers are for tables of planning")]
 mod designs;
+mod hybrid;
 mod one_tile;
 mod scaling;
+#[path = "../../../dispatch/tests/support/shapes.rs"]
+mod shapes;
 mod uneven;
 
 use application::TASKS;
@@ -135,13 +143,14 @@ fn row(cells: &[String]) {
 fn main() {
     // Cargo adds an option of its own.
     let asked: Vec<String> = std::env::args().skip(1).filter(|arg| !arg.starts_with('-')).collect();
-    let tables: [(&str, fn()); 6] = [
+    let tables: [(&str, fn()); 7] = [
         ("a", one_tile::moat),
         ("b", one_tile::vbd),
         ("c", scaling::large),
         ("d", scaling::strong),
         ("e", scaling::weak),
         ("f", uneven::speeds),
+        ("g", hybrid::weak),
     ];
     for (letter, table) in tables {
         if asked.is_empty() || asked.iter().any(|asked| asked == letter) {
