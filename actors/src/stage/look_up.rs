@@ -22,7 +22,7 @@ use std::time::Duration;
 /// the length of the running task.
 const AHEAD_SECONDS: f64 = 0.02;
 
-/// Short tasks that a bucket looks up or claims ahead, for each slot. With two, the next claim is there when a task ends.
+/// Short tasks that a bucket looks up or claims ahead, for each slot. With two, the next claim is present when a task ends.
 const AHEAD_TASKS: usize = 2;
 
 /// Shortest limit of the wait for another worker that runs the task.

@@ -30,7 +30,7 @@ impl WorkerActor {
             return;
         }
         self.core.handle_drain();
-        // Before any returned instance, so that the manager assigns none of them to this worker again.
+        // Before any returned instance, so that the manager does not assign them to this worker again.
         self.send(&ToManager::Drain, ctx);
         let leases: Vec<LeaseId> = self.running.leases().collect();
         leases

@@ -97,7 +97,7 @@ impl Clustering {
         job_of
     }
 
-    /// Returns the workflow whose tasks are the jobs: run times are summed, a job reads files that none of its tasks writes,
+    /// Returns the workflow whose tasks are the jobs: run times are summed, a job reads files that its tasks do not write,
     /// and dependencies within a job are dropped. Job `j` is task `j`, with the id of its first task.
     ///
     /// # Errors

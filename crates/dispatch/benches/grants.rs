@@ -124,7 +124,7 @@ fn main() {
     }
 }
 
-/// Prints the time of merging a replan of all instances into a study of so many instances.
+/// Prints the time of merging a replan of all instances into a study of this number of instances.
 fn merges(instances: u32) {
     for old in [1_000, 100] {
         let plan = plan(instances / EACH, ReuseScope::Dataflow);

@@ -28,7 +28,7 @@ pub(crate) enum Trial {
     NotServed,
     /// A driver crashes or hangs: a remark for users.
     Failed(String),
-    /// The drivers load. They have so many devices that are no processors.
+    /// The drivers load. Number of their devices that are no processors.
     Passed { accelerators: usize },
 }
 

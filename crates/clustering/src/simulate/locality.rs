@@ -31,7 +31,7 @@ enum Holders {
 }
 
 impl<'a> Locality<'a> {
-    /// All workers are idle and have no files: initial files of the workflow are on none of them.
+    /// All workers are idle and have no files, nor the initial files of the workflow.
     pub(crate) fn new(files: &'a [DataFile], workers: usize) -> Self {
         let holders = if workers <= MASK_WORKERS {
             let idle = (0..workers).fold(0, |idle, worker| idle | 1 << worker);

@@ -59,7 +59,7 @@ fn random_wide_levels_have_the_distances_of_all_pairs() {
 
 #[test]
 fn parallel_chains_have_the_distances_of_their_last_level() {
-    // Four chains of 15,000 tasks: none of their successors are common.
+    // Four chains of 15,000 tasks: no successor is common.
     let edges: Vec<_> = (0..59_996).map(|task| (task, task + 4)).collect();
     let workflow = workflow(&vec![1.0; 60_000], &edges);
     let found = metrics(&workflow, Reading::Table);

@@ -80,7 +80,7 @@ impl Manager {
             return;
         }
         let refused = std::mem::take(&mut self.refused);
-        // Any worker may answer the next queries. Shorter paths first: a lease that gives none of these gives none of the others.
+        // Any worker may answer the next queries. Shorter paths first: a lease that cannot give these cannot give the others.
         let mut refused: Vec<(WorkerId, Duration)> = refused.into_iter().collect();
         refused.sort_by_key(|(worker, path)| (*path, *worker));
         for (worker, path) in refused {
@@ -95,7 +95,7 @@ impl Manager {
 
     /// Asks busy workers on behalf of one.
     fn ask_for(&mut self, worker: WorkerId, longer_than: Duration, asks: usize, found: &mut Found) -> Asked {
-        // Without reuse between workers, an instance that another one continues begins again.
+        // Without reuse between workers, an instance that another worker continues begins again.
         let is_shared = |study: &Study| study.plan().sharing != ReuseScope::Tree;
         let most = if self.studies.values().any(is_shared) { asks } else { asks.min(1) };
         let mut asked = Asked::default();

@@ -160,7 +160,7 @@ pub(super) struct DeviceTasks {
     tasks: Vec<DeviceTask>,
     /// By task of the stage: its upward rank.
     ranks: Vec<Duration>,
-    /// For each task that became ready by the end of another one: that task.
+    /// For each task that became ready when a task ended: the ended task.
     after: BTreeMap<NodeId, NodeId>,
     /// Tasks that failed on a device.
     core_only: BTreeSet<NodeId>,

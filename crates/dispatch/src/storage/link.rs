@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-/// Weight of earlier transfers when another one is measured.
+/// Weight of earlier transfers when the next one is measured.
 const DECAY: f64 = 0.95;
 
 /// Transfers before a link counts as measured.

@@ -2,7 +2,7 @@
 //!
 //! `instances` has the states of instances and the open instances of buckets, `ready_queue` the buckets that can be
 //! granted, `ready_runs` those of them that follow each other in the plan's order, as `positions` has it, `leases` the grants and their twins, `regions` the readers and holders of regions, `failures` the causes of
-//! failed instances and the evidence against suspects, `slot_clocks` the leases without a report, `throughput` the measured times. No context uses another one.
+//! failed instances and the evidence against suspects, `slot_clocks` the leases without a report, `throughput` the measured times. No context uses the others.
 //! [`Study`](super::Study) applies an event to all that it concerns, and `invariants` compares them with each other.
 
 mod failures;

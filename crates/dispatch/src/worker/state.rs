@@ -3,7 +3,7 @@
 //! `slots` has the free slots and the running tasks, `buckets` the leases and the demands of their stages, `memory`
 //! the budget and the bytes that count against it, `requests` the open requests, `studies` the known studies, `sync`
 //! the pending sync with the manager, `tail` the query and the requests at the end of the work,
-//! `devices` the offers and queues of a worker with accelerators, `prefetches` its hints. No context uses another one. [`Worker`](super::Worker) applies an event to all
+//! `devices` the offers and queues of a worker with accelerators, `prefetches` its hints. No context uses the others. [`Worker`](super::Worker) applies an event to all
 //! that it concerns.
 
 mod buckets;

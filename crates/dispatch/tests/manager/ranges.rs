@@ -8,7 +8,7 @@ use pleach_dispatch::plan::{BucketPlan, ExecutionPlan, ReuseScope};
 use pleach_dispatch::{InstanceId, LeaseId, PlanId, WorkerId};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Returns a plan of tiles, each of so many buckets of 2 instances, which share tasks.
+/// Returns a plan of tiles, each of this number of buckets of 2 instances, which share tasks.
 fn tiles(buckets: &[u32]) -> ExecutionPlan {
     let all: u32 = buckets.iter().sum();
     let pairs: Vec<Vec<u32>> = (0..all).map(|bucket| vec![2 * bucket, 2 * bucket + 1]).collect();
