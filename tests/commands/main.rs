@@ -9,6 +9,7 @@ mod data;
 mod examples;
 mod generated;
 mod papers;
+mod pbs;
 #[path = "../support/pleach.rs"]
 mod pleach;
 mod region;

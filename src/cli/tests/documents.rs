@@ -21,6 +21,7 @@ const DOCUMENTS: [&str; 9] = [
     "CONTRIBUTING.md",
     "docs",
     "examples",
+    "deploy/pbs",
     "deploy/slurm",
     "deploy/systemd",
     "helm/pleach/README.md",
