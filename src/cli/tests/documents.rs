@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 const CLIENTS: [&str; 7] = ["submit", "status", "watch", "results", "cancel", "forget", "drain"];
 
 /// Files and folders of documents.
-const DOCUMENTS: [&str; 9] = [
+const DOCUMENTS: [&str; 10] = [
     "README.md",
     "ARCHITECTURE.md",
     "CONTRIBUTING.md",
