@@ -50,7 +50,7 @@ impl Device for TestDevice {
     }
 
     fn transfers(&self) -> Transfers {
-        self.memory.ahead.lock().unwrap().1
+        self.memory.ahead.lock().expect("the lock").1
     }
 
     fn prefetcher(&mut self) -> Option<Box<dyn Prefetcher>> {
@@ -69,7 +69,7 @@ struct TestPrefetcher {
 
 impl Prefetcher for TestPrefetcher {
     fn prefetch(&mut self, region: &DataRegion) -> Result<u64, DeviceError> {
-        let mut ahead = self.memory.ahead.lock().unwrap();
+        let mut ahead = self.memory.ahead.lock().expect("the lock");
         self.memory.arrived.notify_all();
         if self.fails {
             let device = "test device".to_owned();
@@ -144,14 +144,14 @@ impl Accelerated for Step {
     ) -> Result<Vec<DataRegion>, AcceleratedError> {
         self.on_device.fetch_add(1, Ordering::SeqCst);
         let device: &mut TestDevice = device.as_any_mut().downcast_mut().expect("the test device");
-        let mut ahead = device.memory.ahead.lock().unwrap();
+        let mut ahead = device.memory.ahead.lock().expect("the lock");
         for input in inputs {
             if let Some(found) = ahead.0.iter().position(|digest| *digest == input.digest()) {
                 ahead.0.remove(found);
                 ahead.1.used_prefetched_bytes += input.bytes();
             }
         }
-        drop(device.memory.arrived.wait_timeout(ahead, TASK_TIME).unwrap());
+        drop(device.memory.arrived.wait_timeout(ahead, TASK_TIME).expect("the lock"));
         Ok(self.inner.run(inputs, arguments)?)
     }
 }
