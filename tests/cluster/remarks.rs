@@ -61,8 +61,13 @@ fn log_of_the_manager_names_each_step_of_a_study() {
     let other = cluster.submit(&[]);
     cluster.ask(&["cancel", &other]).done();
     assert!(logged(&cluster, &["study 2 (", "canceled by node me at 127.0.0.1"]));
-    cluster.kill_manager();
+    assert!(cluster.end_manager().success());
+    assert!(logged(&cluster, &["the manager stops; its studies continue after its next start"]));
+    assert!(!logged(&cluster, &["failed"]), "a study that waits for the next start has not failed");
     assert!(!logged(&cluster, &["resumed"]));
+    cluster.start_manager();
+    cluster.wait_until(|cluster| logged(cluster, &["study 1 (", "resumed after a restart of the manager"]));
+    cluster.kill_manager();
     cluster.start_manager();
     cluster.wait_until(|cluster| logged(cluster, &["study 1 (", "resumed after a restart of the manager"]));
     cluster.start_worker("w0", &[]);

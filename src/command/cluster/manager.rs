@@ -171,6 +171,7 @@ impl Process<'_> {
         context.run(ManagerActor::for_service(hooks));
         info!("workers connect to {}, clients to https://{http}", server.address());
         pass_on_workers(&manager, peers, stop).await;
+        shared.get().into_iter().for_each(|studies| studies.stop());
         info!("the manager stops; its studies continue after its next start");
         // Before the actor ends: requests in progress still get its answers.
         served.stop();

@@ -34,7 +34,7 @@ use pleach_study::{Cause, Defect};
 use pleach_workflow::Registry;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, atomic::AtomicBool};
 use std::time::{Duration, Instant};
 use time::OffsetDateTime;
 use tracing::{error, warn};
@@ -68,6 +68,8 @@ pub struct StudyContext {
     pub(crate) retained: RetainedStudies,
     /// Operations of the studies that it accepts.
     registry: Registry,
+    /// The manager stops: what then fails is no defect.
+    is_stopping: AtomicBool,
 }
 
 impl StudyContext {
@@ -102,6 +104,7 @@ impl StudyContext {
             bucket_cache: Mutex::default(),
             retained: RetainedStudies::default(),
             registry,
+            is_stopping: AtomicBool::new(false),
         });
         for KeptStudy { id, kept, ended } in kept {
             // Stored files are only looked up by name here. They are verified before the study runs, because there
@@ -406,6 +409,9 @@ impl StudyContext {
 
     /// Marks a study as failed until the next start of the manager, which tries again from the results so far.
     fn fail(&self, id: u32, why: String) {
+        if self.is_stopping() {
+            return;
+        }
         let message = format!("{why}; the manager retries it at its next start");
         error!(study = id, "study {id} failed: {message}");
         if let Some(entry) = self.studies.lock().get_mut(&id)

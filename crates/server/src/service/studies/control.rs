@@ -18,6 +18,7 @@ use pleach_telemetry::Exposition;
 use std::fmt::Display;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use time::OffsetDateTime;
 use tracing::{error, info};
 
@@ -299,6 +300,18 @@ impl Control for ServiceControl {
             let text = text.await.map_err(defect)?;
             text.map_err(defect)
         })
+    }
+}
+
+impl StudyContext {
+    /// Leaves unfinished studies to the next start of the manager. Their threads lose its actors next.
+    pub fn stop(&self) {
+        // Relaxed: the flag guards no other data.
+        self.is_stopping.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn is_stopping(&self) -> bool {
+        self.is_stopping.load(Ordering::Relaxed)
     }
 }
 
