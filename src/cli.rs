@@ -28,6 +28,7 @@ pub(crate) use cluster::{
 pub(crate) use external::{AnalyzeArgs, ClassifyArgs, SampleArgs};
 pub(crate) use node::accelerators::{AcceleratorArgs, ScheduleArg};
 pub(crate) use node::doctor::DoctorArgs;
+pub(crate) use node::pools::PoolsArgs;
 pub(crate) use node::{ManagerProcessArgs, Placement, TimeArg, WorkerProcessArgs};
 pub(crate) use operations::OperationSource;
 pub(crate) use plan::PlanArgs;
@@ -124,6 +125,8 @@ pub(crate) enum Command {
     Drain(DrainArgs),
     /// Check a manager's state directory without changing it (exit code 3 if a file is corrupt or missing)
     Doctor(DoctorArgs),
+    /// List the workers that a manager has started, and stop orphans (exit code 3 if some are left)
+    Pools(PoolsArgs),
     /// Simulate a study on a cluster with cloud workers: makespan, cost and lost work of each policy
     Simulate(SimulateArgs),
     /// Step through the log of a simulated cluster

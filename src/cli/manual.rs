@@ -31,7 +31,7 @@ pub(super) const VARIABLES: [(&str, &str, &str); 2] = [
 pub(crate) type Example = (&'static str, &'static str);
 
 /// Examples of each command, by its words after `pleach`. Those of `pleach` itself come first.
-pub(crate) const EXAMPLES: [(&str, &[Example]); 48] = [
+pub(crate) const EXAMPLES: [(&str, &[Example]); 49] = [
     (
         "",
         &[
@@ -252,6 +252,19 @@ pub(crate) const EXAMPLES: [(&str, &[Example]); 48] = [
         ],
     ),
     ("doctor", &[("pleach doctor --state state", "Check every file of a manager's state directory.")]),
+    (
+        "pools",
+        &[
+            (
+                "pleach pools --pools pools.toml --state state",
+                "List the workers that the manager has started.",
+            ),
+            (
+                "pleach pools --pools pools.toml --state state --reap",
+                "Stop workers that the manager's journal lacks.",
+            ),
+        ],
+    ),
     ("drain", &[("pleach drain node-1", "Drain worker node-1.")]),
     (
         "simulate",

@@ -2,6 +2,7 @@
 
 pub(super) mod accelerators;
 pub(super) mod doctor;
+pub(super) mod pools;
 
 use super::operations::{CodeArgs, NodeOperationArgs};
 use super::{CacheArgs, Span, SpillArgs, at_least_one, cache_location, threads};

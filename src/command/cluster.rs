@@ -4,6 +4,7 @@ pub(super) mod cache;
 pub(super) mod certs;
 pub(super) mod doctor;
 pub(super) mod manager;
+pub(super) mod pools;
 pub(super) mod storage;
 pub(super) mod worker;
 

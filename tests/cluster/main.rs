@@ -46,6 +46,7 @@ mod poison;
 mod previews;
 mod private;
 mod provenance;
+mod provision;
 mod proxy;
 #[path = "../support/pyramid.rs"]
 mod pyramid;

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 /// Every command with a help page, with groups before their members.
-const COMMANDS: [&str; 53] = [
+const COMMANDS: [&str; 54] = [
     "",
     "run",
     "plan",
@@ -45,6 +45,7 @@ const COMMANDS: [&str; 53] = [
     "forget",
     "query",
     "doctor",
+    "pools",
     "replay",
     "simulate",
     "cluster",

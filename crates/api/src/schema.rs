@@ -240,6 +240,26 @@ pub struct PoolStatus {
     pub starting: u32,
     /// Number of workers that finish their started instances and leave.
     pub draining: u32,
+    /// Workers that the manager has started itself. `None` if the pool has no driver.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub provisioned: Option<ProvisionStatus>,
+}
+
+/// Workers that the manager starts and ends through the driver of a pool.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProvisionStatus {
+    /// Number of workers that were requested and have not joined.
+    pub starting: u32,
+    /// Number of workers that joined and do not leave.
+    pub joined: u32,
+    /// Number of workers that drain or are being stopped.
+    pub leaving: u32,
+    /// Number of starts that failed since the start of the manager.
+    pub failed_starts: u64,
+    /// Whether the driver has capacity. After 3 failed starts in a row, the manager waits and uses other pools.
+    pub has_capacity: bool,
+    /// Last warning about the pool.
+    pub remark: Option<String>,
 }
 
 /// Names of a study's result files.

@@ -2,9 +2,10 @@
 //!
 //! [`service`] owns the state directory and runs the studies on the manager actor. [`http`] is the HTTP interface of
 //! clients, [`input_store`] stores their input files, and [`listener`] bounds their connections. [`exporter`] serves
-//! metrics and probes. [`pools`] reads the worker pools that the manager scales, and [`kubernetes`] calls the cluster
-//! that it runs on.
+//! metrics and probes. [`pools`] reads the worker pools that the manager scales, [`drivers`] start and stop their workers,
+//! and [`kubernetes`] calls the cluster that it runs on.
 
+pub mod drivers;
 pub mod exporter;
 pub mod http;
 pub mod input_store;

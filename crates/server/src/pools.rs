@@ -1,6 +1,10 @@
 //! Reader for files that describe worker pools. The manager derives the desired workers of each pool from them, and
 //! simulated bursts also use their prices and start-up times.
 
+mod driver;
+
+pub use driver::{DriverKind, DriverSettings};
+
 use pleach_dispatch::scaling::WorkerPool;
 use pleach_workflow::toml_fields::{Document, FieldError, Section};
 use std::collections::BTreeSet;
@@ -33,9 +37,10 @@ pub struct PoolSpec {
     pub(crate) max: u32,
 }
 
-/// Pools of a manager, each with the prefix of its workers' names.
+/// Pools of a manager, each with the prefix of its workers' names, and the driver of each pool. A pool without a driver
+/// is scaled by an autoscaler.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Pools(pub Vec<(PoolSpec, String)>);
+pub struct Pools(pub Vec<(PoolSpec, String)>, pub Vec<Option<DriverSettings>>);
 
 impl PoolSpec {
     /// Reads the fields that all pools have.
@@ -126,12 +131,13 @@ impl Pools {
     pub fn read(file: &Path) -> Result<Self, FieldError> {
         let document = Document::read(file)?;
         let root = document.root();
-        let (mut pools, mut names) = (Vec::new(), BTreeSet::new());
+        let (mut pools, mut drivers, mut names) = (Vec::new(), Vec::new(), BTreeSet::new());
         for section in sections(&root, "pool")? {
             let spec = PoolSpec::read(&section)?;
             check_new(&mut names, &section, &spec.name)?;
             let prefix = section.text("workers", "a prefix of worker names is allowed")?;
             let prefix = prefix.map_or_else(|| format!("{}-", spec.name), str::to_owned);
+            drivers.push(DriverSettings::read(&section, &prefix)?);
             section.end()?;
             pools.push((spec, prefix));
         }
@@ -139,7 +145,7 @@ impl Pools {
         if pools.is_empty() {
             return root.missing("pool", "at least one [[pool]] is required");
         }
-        Ok(Self(pools))
+        Ok(Self(pools, drivers))
     }
 
     /// Returns the pool with the longest prefix of this worker's name. `None` if no prefix fits.
@@ -173,6 +179,73 @@ mod tests {
         assert_eq!(pools.0[0].0.billing_seconds, 1.0);
         let of = ["spot-1", "spot-large-1", "base-1"].map(|name| pools.of(name));
         assert_eq!(of, [Some(0), Some(1), None]);
+    }
+
+    const PROCESS: &str = "[pool.provision]\ndriver = \"process\"\n";
+    const COMMAND: &str = "[pool.provision]\ndriver = \"command\"\nstart = [\"./start\", \"{name}\"]\nstop = [\"./stop\"]\nlist = [\"./list\"]\n";
+
+    #[test]
+    fn drivers_are_read_with_their_settings() {
+        let pools = read(&format!("{SPOT}{}{COMMAND}", SPOT.replace("\"spot\"", "\"large\""))).unwrap();
+        let Some(DriverSettings { idle_seconds, manager: None, kind }) = &pools.1[1] else {
+            panic!("{pools:?}")
+        };
+        assert!(pools.1[0].is_none() && *idle_seconds == 60.0);
+        let DriverKind::Command { start, .. } = kind else { panic!("{kind:?}") };
+        assert_eq!(start, &["./start", "{name}"]);
+        let text = format!(
+            "{SPOT}{PROCESS}options = [\"--memory\", \"1GB\"]\nidle_seconds = 5\ntoken = \"token\"\n"
+        );
+        let pools = read(&text).unwrap();
+        let Some(DriverSettings { kind: DriverKind::Process { options, token }, .. }) = &pools.1[0] else {
+            panic!("{pools:?}")
+        };
+        assert_eq!(options, &["--memory", "1GB"]);
+        assert!(token.as_ref().is_some_and(|token| token.is_absolute() && token.ends_with("token")));
+    }
+
+    #[test]
+    fn invalid_driver_error_names_field_value_and_range() {
+        let wrong = [
+            ("[pool.provision]\n", "pool 1.provision.driver: missing; process or command is allowed"),
+            (
+                "[pool.provision]\ndriver = \"ssh\"\n",
+                "pool 1.provision.driver: \"ssh\" is not allowed; process or command",
+            ),
+            ("provision = 1\n", "pool 1.provision: 1 is not allowed; a table [pool.provision]"),
+            (
+                &COMMAND.replace("list = [\"./list\"]", ""),
+                "pool 1.provision.list: missing; a program and its arguments",
+            ),
+            (
+                &COMMAND.replace("[\"./stop\"]", "[]"),
+                "pool 1.provision.stop: missing; a program and its arguments",
+            ),
+            (
+                &COMMAND.replace("[\"./stop\"]", "\"./stop\""),
+                "pool 1.provision.stop: \"./stop\" is not allowed; a list",
+            ),
+            (
+                &format!("{PROCESS}idle_seconds = -1\n"),
+                "pool 1.provision.idle_seconds: -1 is not allowed; 0 to 604800",
+            ),
+            (
+                &format!("{PROCESS}manager = \"host\"\n"),
+                "pool 1.provision.manager: \"host\" is not allowed; HOST:PORT",
+            ),
+            (
+                &format!("{PROCESS}start = [\"a\"]\n"),
+                "pool 1.provision.start: unknown; known are driver, options",
+            ),
+            (
+                &format!("workers = \"Spot\"\n{PROCESS}"),
+                "pool 1.workers: \"Spot\" is not allowed; with provision, a prefix",
+            ),
+        ];
+        for (table, expected) in wrong {
+            let found = read(&format!("{SPOT}{table}")).unwrap_err();
+            assert!(found.starts_with(expected), "{found}\n{table}");
+        }
     }
 
     #[test]

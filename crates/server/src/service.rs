@@ -5,6 +5,7 @@
 //! - [`studies`]: all studies of the manager and the operations on them over HTTP;
 //! - `study_runner`: one study from its plan to its results;
 //! - `scaling`: the desired number of workers;
+//! - [`provision`]: starts and ends workers of pools that have a driver;
 //! - `retained`: regions that workers retain for queries;
 //! - `mend`: corrupt files of an unfinished study;
 //! - `input_files`, `local`: input files as workers get them, from the input store or at their client's paths;
@@ -18,6 +19,7 @@ mod local;
 mod mend;
 pub mod metrics;
 pub mod pod_deletion_cost;
+pub mod provision;
 pub mod results;
 mod retained;
 mod scaling;

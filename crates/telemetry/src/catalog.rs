@@ -131,6 +131,9 @@ catalog! {
     Counter POD_DELETION_COSTS = "pleach_pod_deletion_costs_total" ["outcome"], Count Manager Recorded:
         "Updates of a worker pod's deletion cost (--pod-deletion-cost), by outcome: set, gone (the pod does not exist), \
          refused by the cluster, or failed without a response or with a server error.";
+    Counter WORKER_STARTS = "pleach_worker_starts_total" ["outcome"], Count Manager Recorded:
+        "Workers that the manager requested from the drivers of its pools, by outcome: started, refused, or unknown (no answer, \
+         or no handle).";
     Gauge SLOTS = "pleach_slots", Count Manager Sampled:
         "Tasks that the active workers can run at once.";
     Counter WORKER_JOINS = "pleach_worker_joins_total", Count Manager Recorded:

@@ -71,6 +71,26 @@ pub(in crate::command) fn scaling(scaling: &ScalingStatus) -> Vec<String> {
     if let Some(beyond) = scaling.without_budget {
         lines.push(format!("the budget is too low for the deadlines, which need {}", price(beyond)));
     }
+    for pool in &scaling.pools {
+        let Some(own) = &pool.provisioned else { continue };
+        let mut line = format!(
+            "pool {}: {} workers started, {} starting, {} leaving",
+            plain(&pool.name),
+            own.joined,
+            own.starting,
+            own.leaving
+        );
+        if own.failed_starts > 0 {
+            line.push_str(&format!(", {} failed starts", own.failed_starts));
+        }
+        if !own.has_capacity {
+            line.push_str("; no capacity");
+        }
+        if let Some(remark) = &own.remark {
+            line.push_str(&format!("; {}", plain(remark)));
+        }
+        lines.push(line);
+    }
     if !scaling.drain_order.is_empty() {
         let names: Vec<String> = scaling.drain_order.iter().map(|name| plain(name)).collect();
         lines.push(format!("surplus workers, to be drained: {}", names.join(", ")));

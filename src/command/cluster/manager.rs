@@ -15,21 +15,25 @@ use pleach_actors::transport::quic::{JoinService, Peer, QuicRuntime, RefusalRepo
 use pleach_actors::transport::settings::Settings;
 use pleach_api::token::ApiToken;
 use pleach_dispatch::manager::WorkerInfo;
+use pleach_planner::memory_limit;
 use pleach_planner::memory_size::MemorySize;
 use pleach_results::cache_walk;
+use pleach_server::drivers::DriverContext;
 use pleach_server::http::{self, Limits};
 use pleach_server::input_store::InputStore;
 use pleach_server::kubernetes::Pods;
 use pleach_server::pools::Pools;
 use pleach_server::service::metrics::record_expiry;
 use pleach_server::service::pod_deletion_cost;
+use pleach_server::service::provision::Provisioning;
 use pleach_server::service::state::StateDir;
 use pleach_server::service::studies::{Retention, ServiceControl, StudyContext};
 use pleach_storage::files::private;
 use pleach_telemetry::Exposition;
 use pleach_workflow::Registry;
-use std::net::TcpListener;
+use std::net::{SocketAddr, TcpListener};
 use std::num::NonZeroU32;
+use std::path::Path;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
@@ -154,8 +158,15 @@ impl Process<'_> {
         let context = Context::<ManagerActor>::new();
         let manager = context.address();
         let (handle, cache) = (network.handle().clone(), args.cache.clone());
-        let studies =
-            StudyContext::open(state, inputs, manager.clone(), handle, pools, cache, registry.clone())?;
+        let studies = StudyContext::open(
+            state,
+            inputs,
+            manager.clone(),
+            handle,
+            pools.clone(),
+            cache,
+            registry.clone(),
+        )?;
         spawn_background_tasks(args, &studies, pods, network.handle());
         // Grant no leases until workers have had time to reattach with theirs.
         if studies.has_unfinished() {
@@ -165,12 +176,25 @@ impl Process<'_> {
         let _ = shared.set(Arc::clone(&studies));
         let (server, peers) =
             Server::listen(&network, args.listen, for_workers).map_err(CommandError::input)?;
+        let provisioning = provisioning(args, &studies, pools.as_ref(), server.address())?;
         let for_clients = for_clients(Arc::new(ServiceControl(studies, Arc::new(exposition))));
         let http = for_clients.listener.local_addr().map_err(CommandError::defect)?;
         let served = http::serve(for_clients).map_err(CommandError::defect)?;
         context.run(ManagerActor::for_service(hooks));
         info!("workers connect to {}, clients to https://{http}", server.address());
-        pass_on_workers(&manager, peers, stop).await;
+        let (end, ended) = oneshot::channel();
+        let provisioning = provisioning.map(|provisioning| network.handle().spawn(provisioning.run(ended)));
+        let mut peers = peers;
+        pass_on_workers(&manager, &mut peers, stop).await;
+        if let Some(provisioning) = provisioning {
+            // Workers drain while the manager still serves them.
+            let _ = end.send(());
+            let (_open, never) = oneshot::channel();
+            tokio::select! {
+                _ = provisioning => {}
+                () = pass_on_workers(&manager, &mut peers, never) => {}
+            }
+        }
         shared.get().into_iter().for_each(|studies| studies.stop());
         info!("the manager stops; its studies continue after its next start");
         // Before the actor ends: requests in progress still get its answers.
@@ -212,10 +236,28 @@ fn spawn_background_tasks(
     }
 }
 
+/// Opens the provisioning of pools with a driver. `None` without one.
+fn provisioning(
+    args: &ManagerProcessArgs,
+    studies: &Arc<StudyContext>,
+    pools: Option<&Pools>,
+    listen: SocketAddr,
+) -> CommandResult<Option<Provisioning>> {
+    let Some(pools) = pools else { return Ok(None) };
+    let context = DriverContext {
+        owner: studies.state.number(),
+        state: std::path::absolute(&args.state).map_err(CommandError::defect)?,
+        listen,
+        host: memory_limit::host_name().unwrap_or_else(|| "localhost".to_owned()),
+        authority: authority(args).map(Path::to_owned),
+    };
+    Provisioning::open(Arc::clone(studies), pools, &context).map_err(CommandError::input)
+}
+
 /// Passes workers that connect to the manager, until the process is asked to stop or the server has ended.
 async fn pass_on_workers(
     manager: &Addr<ManagerActor>,
-    mut peers: mpsc::Receiver<Peer>,
+    peers: &mut mpsc::Receiver<Peer>,
     mut stop: oneshot::Receiver<()>,
 ) {
     loop {
@@ -229,13 +271,16 @@ async fn pass_on_workers(
     }
 }
 
+/// Returns the folder with the authority's key. `None` without the key.
+fn authority(args: &ManagerProcessArgs) -> Option<&Path> {
+    let places = [args.certs.as_path(), args.certs.parent().unwrap_or(&args.certs)];
+    places.into_iter().find(|folder| folder.join(CA_KEY_FILE).is_file())
+}
+
 /// Opens the service that issues certificates for tokens. `None` without the authority's key, which is in the folder of
 /// certificates or in its parent, where `pleach certs issue` creates folders for nodes.
 fn desk(args: &ManagerProcessArgs) -> CommandResult<Option<Arc<JoinService>>> {
-    let places = [args.certs.as_path(), args.certs.parent().unwrap_or(&args.certs)];
-    let Some(folder) = places.into_iter().find(|folder| folder.join(CA_KEY_FILE).is_file()) else {
-        return Ok(None);
-    };
+    let Some(folder) = authority(args) else { return Ok(None) };
     let desk = JoinService::open(folder);
     let desk = desk.map_err(|error| CommandError::Input(format!("--certs {}: {error}", folder.display())))?;
     Ok(Some(Arc::new(desk)))

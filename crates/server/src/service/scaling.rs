@@ -2,7 +2,9 @@
 //! connected workers to [`pleach_dispatch::scaling`].
 //!
 //! The costs so far follow from the prices of the connected workers and are stored in the state directory. This
-//! module starts and drains no worker: autoscalers read its result.
+//! module starts and drains no worker: autoscalers and `super::provision` read its result.
+
+mod supply;
 
 use super::state::record;
 use crate::pools::Pools;
@@ -18,6 +20,7 @@ use pleach_results::folder::publish;
 use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::path::PathBuf;
+pub(crate) use supply::{PoolSupply, Supplies};
 use tracing::warn;
 
 /// 60 s between two writes of the costs so far: a killed manager loses no more.
@@ -53,6 +56,8 @@ pub(crate) struct Scaler {
     file: PathBuf,
     /// A step that panics loses at most the previous decision and a part of the costs since the last step.
     state: Mutex<ScalerState>,
+    /// Workers that the provisioner has requested.
+    pub(crate) supplies: Supplies,
 }
 
 impl Scaler {
@@ -64,7 +69,7 @@ impl Scaler {
         let mut spent: BTreeMap<u32, f64> = record::read(&file).or_default(lost);
         spent.retain(|_, spent| spent.is_finite() && *spent >= 0.0);
         let state = Mutex::new(ScalerState { spent, ..ScalerState::default() });
-        Self { pools, file, state }
+        Self { pools, file, state, supplies: Supplies::default() }
     }
 
     /// Decides how many workers are desired. `now` is in seconds since 1970.
@@ -82,14 +87,23 @@ impl Scaler {
                 ..ScalingStatus::default()
             };
         };
-        let pools = pools(of_file, &active, state.previous.as_ref(), now);
+        let mut pools = pools(of_file, &active, state.previous.as_ref(), now);
+        for (number, pool) in pools.iter_mut().enumerate() {
+            if let Some(supply) = self.supplies.get(number) {
+                *pool = supply.correct(pool.clone());
+            }
+        }
         self.pay(&mut state, &pools, studies, now);
         let before = state.previous.take();
         let answer = decide(&need, &pools, before.as_ref(), now);
         state.previous = Some(answer.previous.clone());
         let spent = state.spent.values().fold(0.0, |sum, spent| sum + spent);
         drop(state);
-        shown(of_file, &pools, &answer, view, &active, spent)
+        let mut status = shown(of_file, &pools, &answer, view, &active, spent);
+        for (number, pool) in status.pools.iter_mut().enumerate() {
+            pool.provisioned = self.supplies.get(number).map(|supply| supply.status());
+        }
+        status
     }
 
     /// Returns for each study with a deadline the seconds from its predicted end to that deadline, by the study's
@@ -225,6 +239,7 @@ fn shown(
         running: pools[number].running,
         starting: pools[number].starting,
         draining: draining(number),
+        provisioned: None,
     });
     let price = |forecast: MakespanForecast| CostEstimate {
         seconds: finite(forecast.seconds),

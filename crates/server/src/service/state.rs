@@ -55,6 +55,14 @@ pub struct ManagerIdentity {
     last_study: u32,
 }
 
+impl ManagerIdentity {
+    /// Returns the random number of the manager.
+    #[must_use]
+    pub fn number(&self) -> u64 {
+        self.number
+    }
+}
+
 /// Stored record of a study's end.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -170,7 +178,7 @@ impl StateDir {
     }
 
     /// Returns the state directory itself.
-    pub(crate) fn folder(&self) -> &Path {
+    pub fn folder(&self) -> &Path {
         &self.folder
     }
 

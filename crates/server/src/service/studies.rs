@@ -3,6 +3,7 @@
 //! Lock order: `reserved_ids` before `studies`.
 
 mod control;
+mod demand;
 mod entry;
 mod events;
 mod files;
@@ -12,7 +13,7 @@ mod operations;
 mod remarks;
 
 use super::retained::RetainedStudies;
-use super::scaling::{Scaler, StudyNeed};
+use super::scaling::Scaler;
 use super::state::{KeptStudy, StateDir, StateError, StoredSubmission, StudyEnd};
 use super::study_runner::{self, Manager, PlannedCapacity, ReadyStudy, StudyRunError};
 use crate::http::control::{ControlError, Submitter};
@@ -25,7 +26,7 @@ pub use forget::Retention;
 use parking_lot::{Condvar, Mutex};
 use pleach_actors::manager::{DropStudyResults, GetView, ManagerView, RetainResults, WorkerView};
 use pleach_api::digest::InputDigest;
-use pleach_api::schema::{ScalingStatus, StudyState, Submitted};
+use pleach_api::schema::{StudyState, Submitted};
 use pleach_api::submission::Submission;
 use pleach_cache::Cache;
 use pleach_dispatch::cost_model::CostModel;
@@ -42,12 +43,10 @@ use tracing::{error, warn};
 /// Maximum number of running studies. Each keeps its plan in memory, and more would only share the same workers.
 const RUNNING_AT_ONCE: usize = 16;
 
-/// 5 s between two scaling decisions: a fraction of the start-up time of any worker.
-const SCALE_EVERY: Duration = Duration::from_secs(5);
-
 /// State that all studies of a manager share.
 pub struct StudyContext {
-    pub(crate) state: StateDir,
+    /// State directory.
+    pub state: StateDir,
     pub(crate) store: Arc<InputStore>,
     pub(crate) manager: Manager,
     pub(crate) network: tokio::runtime::Handle,
@@ -59,7 +58,7 @@ pub struct StudyContext {
     reservation_ended: Condvar,
     /// Notified when a study has ended, so that the next one may start.
     study_ended: Condvar,
-    scaler: Scaler,
+    pub(crate) scaler: Scaler,
     /// Folder or bucket of the task cache that workers write.
     pub(crate) task_cache: Option<PathBuf>,
     /// The task cache, if it is in a bucket and has been opened.
@@ -136,33 +135,6 @@ impl StudyContext {
     /// Returns whether a study of an earlier start is queued or running.
     pub fn has_unfinished(&self) -> bool {
         self.studies.lock().values().any(|entry| matches!(entry.phase, Phase::Queued | Phase::Running { .. }))
-    }
-
-    /// Decides how many workers are desired now.
-    pub(crate) fn scale(&self, view: &ManagerView) -> ScalingStatus {
-        self.scaler.step(view, &self.needs(), now_seconds())
-    }
-
-    /// Returns the deadline margins of all running studies, as [`Scaler::margins`] defines them.
-    fn deadline_margins(&self, view: &ManagerView) -> BTreeMap<u32, f64> {
-        Scaler::margins(view, &self.needs(), now_seconds())
-    }
-
-    fn needs(&self) -> Vec<StudyNeed> {
-        self.studies.lock().iter().filter_map(|(id, entry)| entry.need(*id)).collect()
-    }
-
-    /// Makes a scaling decision every `SCALE_EVERY`, so that decisions and costs do not depend on how often clients
-    /// ask.
-    pub async fn run_scaler(self: Arc<Self>) {
-        let mut ticks = tokio::time::interval(SCALE_EVERY);
-        // After a delay, one decision is enough. The default would make up for each missed one.
-        ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-        loop {
-            ticks.tick().await;
-            let Ok(view) = self.manager.send(GetView).await else { return };
-            self.scale(&view);
-        }
     }
 
     /// Accepts a study, or returns the study that was submitted before under the same key.

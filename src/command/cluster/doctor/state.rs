@@ -8,6 +8,7 @@ use crate::exit::{CommandError, CommandResult};
 use pleach_api::digest::InputDigest;
 use pleach_api::token::ApiToken;
 use pleach_execution::cost_history;
+use pleach_server::service::provision;
 use pleach_server::service::results::checksum;
 use pleach_server::service::state::quarantine::{self, QUARANTINE};
 use pleach_server::service::state::record::{self, Record};
@@ -23,9 +24,10 @@ const INPUTS: &str = "inputs";
 const TOKEN: &str = "token";
 const SPENT: &str = "spent.json";
 const POD_COSTS: &str = "pod-costs.json";
+const WORKERS: &str = "workers";
 
 /// Names of all files and folders in a state directory. `lost+found` exists if it is the root of a file system.
-const KNOWN: [&str; 11] = [
+const KNOWN: [&str; 13] = [
     IDENTITY,
     LOCK,
     STUDIES,
@@ -33,6 +35,8 @@ const KNOWN: [&str; 11] = [
     TOKEN,
     SPENT,
     POD_COSTS,
+    provision::FILE,
+    WORKERS,
     cost_history::NAME,
     QUARANTINE,
     REMOVED,

@@ -4,8 +4,8 @@ use crate::http::control::{Control, ControlError, ControlFuture, Submitter};
 use crate::input_store::InputStore;
 use pleach_api::digest::InputDigest;
 use pleach_api::schema::{
-    CostEstimate, Forgotten, PoolStatus, ScalingStatus, StudyState, StudyStatus, Submitted, WorkerState,
-    WorkerStatus,
+    CostEstimate, Forgotten, PoolStatus, ProvisionStatus, ScalingStatus, StudyState, StudyStatus, Submitted,
+    WorkerState, WorkerStatus,
 };
 use pleach_api::submission::Submission;
 use pleach_results::provenance::{
@@ -367,6 +367,14 @@ impl Control for Memory {
                 running: 2,
                 starting: 3,
                 draining: 0,
+                provisioned: Some(ProvisionStatus {
+                    starting: 3,
+                    joined: 2,
+                    leaving: 0,
+                    failed_starts: 1,
+                    has_capacity: false,
+                    remark: Some("worker w-1 was not started: quota reached".to_owned()),
+                }),
             }],
             drain_order: vec!["w1".to_owned()],
             ..ScalingStatus::default()

@@ -1,0 +1,174 @@
+//! `pleach pools`: lists the workers that a manager has started, and stops those that nothing owns.
+
+use crate::cli::PoolsArgs;
+use crate::exit::{CommandError, CommandResult};
+use crate::terminal::{print_json, print_line};
+use pleach_planner::memory_limit;
+use pleach_server::drivers::{Driver, DriverContext, ListedWorker};
+use pleach_server::pools::Pools;
+use pleach_server::service::provision::read_journal;
+use pleach_server::service::state::record::{self, Record};
+use pleach_server::service::state::{IDENTITY, LOCK, ManagerIdentity};
+use serde::Serialize;
+use std::collections::BTreeSet;
+use std::fs::{File, TryLockError};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// 60 s for stopped workers to end: they drain for 30 s at most, and lists of schedulers lag.
+const END_TIME: Duration = Duration::from_secs(60);
+
+/// Interval between two lists of ending workers.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// State of a worker that a driver lists, or that the journal has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Ownership {
+    /// The journal has it, and the driver lists it.
+    Owned,
+    /// The driver lists it, and the journal lacks it.
+    Orphan,
+    /// The journal has it, and the driver does not list it.
+    Gone,
+}
+
+#[derive(Debug, Serialize)]
+struct PoolWorker {
+    pool: String,
+    name: String,
+    handle: Option<String>,
+    state: Ownership,
+}
+
+/// Runs the command.
+pub(in crate::command) fn execute(args: &PoolsArgs) -> CommandResult {
+    let pools = Pools::read(&args.pools).map_err(CommandError::input)?;
+    let is_running = is_running(&args.state)?;
+    if args.all && is_running {
+        return Err(CommandError::Input(format!(
+            "--all: the manager of {} is running and would replace its workers; a manager that has ended is allowed",
+            args.state.display()
+        )));
+    }
+    let context = DriverContext {
+        owner: owner(&args.state)?,
+        state: args.state.clone(),
+        listen: args.listen,
+        host: memory_limit::host_name().unwrap_or_else(|| "localhost".to_owned()),
+        // Unused: nothing is started.
+        authority: Some(args.state.clone()),
+    };
+    let drivers = Driver::of_pools(&pools, &context).map_err(CommandError::input)?;
+    let drivers: Vec<Driver> = drivers.into_iter().map(|(_, driver)| driver).collect();
+    let mut workers = look(args, &drivers)?;
+    if args.reap {
+        workers = reap(args, &drivers, workers)?;
+    }
+    if args.json {
+        print_json(&workers)?;
+    } else {
+        workers.iter().for_each(print);
+        if workers.is_empty() {
+            print_line("no workers of this manager");
+        }
+    }
+    let left = workers.iter().filter(|worker| is_target(args, worker)).count();
+    match left {
+        0 => Ok(()),
+        left if args.reap => Err(CommandError::SomeFailed(format!("{left} workers are still running"))),
+        left => Err(CommandError::SomeFailed(format!("{left} orphans; --reap stops them"))),
+    }
+}
+
+fn print(worker: &PoolWorker) {
+    let handle = worker.handle.as_deref().unwrap_or("no handle");
+    let state = match worker.state {
+        Ownership::Owned => "owned",
+        Ownership::Orphan => "orphan",
+        Ownership::Gone => "in the journal only",
+    };
+    print_line(&format!("{}: {} ({handle}): {state}", worker.pool, worker.name));
+}
+
+/// Returns whether a worker is to be stopped.
+fn is_target(args: &PoolsArgs, worker: &PoolWorker) -> bool {
+    worker.state == Ownership::Orphan || (args.all && worker.state == Ownership::Owned)
+}
+
+/// Lists the workers of all pools and compares them with the journal.
+fn look(args: &PoolsArgs, drivers: &[Driver]) -> CommandResult<Vec<PoolWorker>> {
+    // The lists first: a running manager writes a name before it starts the worker, so a later journal has all of them.
+    let listed: Vec<(&Driver, Vec<ListedWorker>)> = drivers
+        .iter()
+        .map(|driver| match driver.list() {
+            Ok(workers) => Ok((driver, workers)),
+            Err(reason) => Err(CommandError::Refused(format!("pool {}: {reason}", driver.pool))),
+        })
+        .collect::<CommandResult<_>>()?;
+    let journal = read_journal(&args.state).map_err(CommandError::input)?;
+    let mut workers = Vec::new();
+    let mut names = BTreeSet::new();
+    for (driver, listed) in listed {
+        for ListedWorker { name, handle } in listed {
+            let owned = journal.workers().get(&name);
+            let state = match owned.and_then(|worker| worker.handle.as_ref()) {
+                Some(own) if *own != handle => Ownership::Orphan,
+                _ if owned.is_none() => Ownership::Orphan,
+                _ => Ownership::Owned,
+            };
+            names.insert(name.clone());
+            workers.push(PoolWorker { pool: driver.pool.clone(), name, handle: Some(handle), state });
+        }
+    }
+    for (name, worker) in journal.workers().iter().filter(|(name, _)| !names.contains(*name)) {
+        workers.push(PoolWorker {
+            pool: worker.pool.clone(),
+            name: name.clone(),
+            handle: worker.handle.clone(),
+            state: Ownership::Gone,
+        });
+    }
+    Ok(workers)
+}
+
+/// Stops workers and waits for their end. Returns the workers that are left.
+fn reap(args: &PoolsArgs, drivers: &[Driver], found: Vec<PoolWorker>) -> CommandResult<Vec<PoolWorker>> {
+    let begun = Instant::now();
+    let mut workers = found;
+    while workers.iter().any(|worker| is_target(args, worker)) && begun.elapsed() < END_TIME {
+        for worker in workers.iter().filter(|worker| is_target(args, worker)) {
+            let driver = drivers.iter().find(|driver| driver.pool == worker.pool);
+            let (Some(driver), Some(handle)) = (driver, &worker.handle) else { continue };
+            driver
+                .stop(&worker.name, handle)
+                .map_err(|reason| CommandError::Refused(format!("worker {}: {reason}", worker.name)))?;
+        }
+        std::thread::park_timeout(LOOK_EVERY);
+        workers = look(args, drivers)?;
+    }
+    Ok(workers)
+}
+
+/// Returns whether a manager has the state directory open.
+fn is_running(state: &Path) -> CommandResult<bool> {
+    let path = state.join(LOCK);
+    let file = File::open(&path).map_err(|error| {
+        CommandError::Input(format!(
+            "--state {}: {error}; the directory of a manager's --state is allowed",
+            path.display()
+        ))
+    })?;
+    Ok(matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))
+}
+
+/// Returns the number of the manager.
+fn owner(state: &Path) -> CommandResult<u64> {
+    let path = state.join(IDENTITY);
+    match record::read::<ManagerIdentity>(&path) {
+        Record::Sound(content) => Ok(content.value.number()),
+        Record::Missing => Err(CommandError::Input(format!("{}: missing", path.display()))),
+        Record::Corrupt(why) => Err(CommandError::Input(format!("{}: {why}", path.display()))),
+        Record::Unreadable(why) => Err(CommandError::Input(format!("{}: {why}", path.display()))),
+    }
+}
