@@ -70,7 +70,15 @@ impl Workers {
 }
 
 impl Drop for Workers {
+    #[expect(clippy::print_stderr, reason = "a test that fails shows the logs of its workers")]
     fn drop(&mut self) {
+        if std::thread::panicking() {
+            let folder = format!("{}/workers/burst", self.folder);
+            for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+                let log = fs::read_to_string(entry.path().join("worker.log")).unwrap_or_default();
+                eprintln!("--- {}\n{log}", entry.path().display());
+            }
+        }
         self.running().iter().for_each(|(_, pid)| kill(*pid));
     }
 }
@@ -113,27 +121,27 @@ fn provisioned_workers_meet_the_deadline_and_end_after_the_study() {
     assert_eq!((audit.code, audit.stdout.trim()), (0, "no workers of this manager"), "{audit:?}");
 }
 
+/// The manager keeps the minimum of the pool, and ends all workers with itself.
 #[test]
-fn killed_worker_is_replaced() {
-    let study = cluster::study(60, 256);
+fn killed_worker_is_replaced_and_all_end_with_the_manager() {
+    let study = cluster::study(20, 128);
     let expected = cluster::expected(&study);
-    let (cluster, workers) = cluster(&study, PROCESSES);
-    // As fast as possible: all workers of the pool.
-    let id = cluster.submit(&["--deadline", "1s"]);
-    cluster.wait_until(|cluster| pool(cluster, 0)["running"].as_u64() >= Some(2));
-    let before = requested(&cluster);
+    let (mut cluster, workers) = cluster(&study, &PROCESSES.replace("max = 3", "min = 2\nmax = 3"));
+    cluster.wait_until(|cluster| pool(cluster, 0)["running"].as_u64() == Some(2));
+    let id = cluster.submit(&[]);
     let (name, pid) = workers.running().remove(0);
     kill(pid);
     cluster.wait_until(|cluster| {
-        let log = cluster.log("manager");
-        log.contains(&format!("worker {name} has ended: it was lost"))
+        cluster.log("manager").contains(&format!("worker {name} has ended: it was lost"))
     });
-    cluster.wait_until(|cluster| requested(cluster).len() > before.len() || cluster.has_ended(&id));
-    assert!(workers.running().len() <= 3);
+    cluster.wait_until(|cluster| {
+        requested(cluster).len() == 3 && pool(cluster, 0)["running"].as_u64() == Some(2)
+    });
+    assert!(!workers.names().contains(&name));
     assert_eq!(cluster.completed(&id), expected);
-    let all = requested(&cluster);
-    assert!(all.len() > before.len() && !all[before.len()..].contains(&name), "{all:?}");
-    workers.all_end(&cluster);
+    assert!(cluster.end_manager().success());
+    assert_eq!(workers.names(), Vec::<String>::new());
+    assert!(cluster.log("manager").contains("all provisioned workers have ended"));
 }
 
 #[test]
@@ -164,7 +172,7 @@ fn restarted_manager_adopts_its_workers_and_starts_none_twice() {
 
 #[test]
 fn auditor_lists_and_reaps_orphans() {
-    let study = cluster::study(60, 256);
+    let study = cluster::study(200, 256);
     let (mut cluster, workers) = cluster(&study, PROCESSES);
     cluster.submit(&["--deadline", "1s"]);
     cluster.wait_until(|cluster| pool(cluster, 0)["running"].as_u64() == Some(3));

@@ -12,11 +12,8 @@ const LIST_AGAIN_SECONDS: f64 = 5.0;
 /// 30 s after a failed list: expired credentials and overloaded schedulers need longer than one step.
 const LIST_RETRY_SECONDS: f64 = 30.0;
 
-/// 30 s before a started worker that no list has counts as gone: lists of clouds lag behind.
-const ABSENT_SECONDS: f64 = 30.0;
-
-/// 90 s before a start without an answer counts as failed: the time limit of a call, 60 s, and the lag of a list.
-const UNKNOWN_SECONDS: f64 = 90.0;
+/// 60 s and the lag of lists before a start without an answer counts as failed: the time limit of a call.
+const UNKNOWN_SECONDS: f64 = 60.0;
 
 /// 40 s between two attempts to stop an orphan, as for owned workers.
 const STOP_AGAIN_SECONDS: f64 = 40.0;
@@ -96,6 +93,7 @@ impl Provisioner {
             }
             return;
         };
+        worker.was_listed |= worker.phase != WorkerPhase::Calling;
         let is_new = match (&worker.phase, &worker.handle) {
             // The answer of the driver follows.
             (WorkerPhase::Calling, _) => return,
@@ -134,19 +132,20 @@ impl Provisioner {
         let now = self.now_seconds;
         let Some(worker) = self.workers.get(name) else { return };
         let (pool, since, is_inherited) = (worker.pool, worker.since_seconds, worker.is_inherited);
-        // A list may not have a young worker yet.
-        if now - worker.requested_seconds < ABSENT_SECONDS {
+        let lag = self.pools[pool].settings.list_lag_seconds;
+        // A list may not have a young worker yet, unless an earlier one had it.
+        if !worker.was_listed && now - worker.requested_seconds < lag {
             return;
         }
         let is_over = |seconds: f64| !worker.is_connected && now - since >= seconds;
         let ended =
             |reason| ProvisionEffect::Remark(ProvisionRemark::Ended { name: name.to_owned(), reason });
         match worker.phase {
-            WorkerPhase::Unknown if is_over(UNKNOWN_SECONDS) => {
+            WorkerPhase::Unknown if is_over(UNKNOWN_SECONDS + lag) => {
                 self.forget(name, effects);
                 effects.push(ended("its driver does not list it"));
             }
-            WorkerPhase::Starting if is_over(ABSENT_SECONDS) => {
+            WorkerPhase::Starting if !worker.is_connected && (worker.was_listed || is_over(lag)) => {
                 self.forget(name, effects);
                 if is_inherited {
                     effects.push(ended("it ended while the manager was not running"));

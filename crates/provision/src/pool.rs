@@ -27,6 +27,8 @@ pub struct ProvisionPool {
     pub startup_seconds: f64,
     /// Seconds without a study after which all workers above the minimum are drained.
     pub idle_seconds: f64,
+    /// Seconds by which lists of the driver may lag behind.
+    pub list_lag_seconds: f64,
 }
 
 /// State of a pool.
@@ -126,6 +128,7 @@ mod tests {
             max: 9,
             startup_seconds: 60.0,
             idle_seconds: 60.0,
+            list_lag_seconds: 30.0,
         };
         let mut pool = PoolState { is_listed: true, ..PoolState::new(settings) };
         assert!(pool.may_start(5, 0.0));

@@ -100,7 +100,7 @@ impl fmt::Display for ProvisionRemark {
         match self {
             Self::Requested { name, pool } => write!(f, "worker {name} of pool {pool} is being started"),
             Self::Adopted { name, handle } => write!(f, "worker {name} ({handle}) is adopted"),
-            Self::StartFailed { name, reason } => write!(f, "worker {name} was not started: {reason}"),
+            Self::StartFailed { name, reason } => write!(f, "start of worker {name} failed: {reason}"),
             Self::NoCapacity { pool, failures, reason } => write!(
                 f,
                 "pool {pool} has no capacity: {failures} starts in a row failed, the last one with: {reason}; other pools \

@@ -38,6 +38,8 @@ pub(crate) struct OwnedWorker {
     pub(crate) away_since_seconds: Option<f64>,
     /// Whether it was connected at the last step.
     pub(crate) is_connected: bool,
+    /// Whether a list has had it.
+    pub(crate) was_listed: bool,
     /// Whether an earlier start of the manager requested it.
     pub(crate) is_inherited: bool,
 }
@@ -59,6 +61,7 @@ impl OwnedWorker {
             changed,
             away_since_seconds: None,
             is_connected: false,
+            was_listed: false,
             is_inherited: false,
         }
     }

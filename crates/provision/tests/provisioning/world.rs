@@ -17,6 +17,7 @@ pub(crate) fn pool(name: &str, max: u32, startup_seconds: f64) -> ProvisionPool 
         max,
         startup_seconds,
         idle_seconds: 60.0,
+        list_lag_seconds: 30.0,
     }
 }
 

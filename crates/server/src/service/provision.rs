@@ -8,7 +8,7 @@ mod report;
 
 use super::studies::StudyContext;
 use crate::drivers::{Driver, DriverContext, DriverError, ListedWorker, StartError};
-use crate::pools::Pools;
+use crate::pools::{DriverKind, Pools};
 use journal_file::JournalFile;
 pub use journal_file::{FILE, JournalFileError, read as read_journal};
 use pleach_actors::manager::{DrainWorker, GetView, ManagerView, WorkerState};
@@ -27,6 +27,9 @@ use tracing::{info, warn};
 
 /// 2 s between two steps: lost and joined workers are noticed soon, and a step takes milliseconds.
 const STEP_EVERY: Duration = Duration::from_secs(2);
+
+/// 30 s by which lists of clouds may lag behind. The list of processes is exact.
+const LIST_LAG_SECONDS: f64 = 30.0;
 
 /// 45 s for workers to end with the manager: they drain for 30 s at most. Later ones stay in the journal.
 const END_TIME: Duration = Duration::from_secs(45);
@@ -274,5 +277,9 @@ fn pool(pools: &Pools, number: usize) -> Option<ProvisionPool> {
         max: spec.max,
         startup_seconds: spec.startup_seconds,
         idle_seconds: settings.idle_seconds,
+        list_lag_seconds: match settings.kind {
+            DriverKind::Process { .. } => 0.0,
+            DriverKind::Command { .. } => LIST_LAG_SECONDS,
+        },
     })
 }

@@ -373,7 +373,7 @@ impl Control for Memory {
                     leaving: 0,
                     failed_starts: 1,
                     has_capacity: false,
-                    remark: Some("worker w-1 was not started: quota reached".to_owned()),
+                    remark: Some("start of worker w-1 failed: quota reached".to_owned()),
                 }),
             }],
             drain_order: vec!["w1".to_owned()],
