@@ -70,7 +70,7 @@ pub struct StudyStatus {
     pub remaining_seconds: Option<f64>,
     /// Failed runs. A run is one evaluation on one tile.
     pub failed: u64,
-    /// Time at which the manager accepted the submission.
+    /// Time when the manager accepted the submission.
     #[serde(with = "rfc3339")]
     pub submitted: OffsetDateTime,
     /// Reason for waiting or for the failure.

@@ -21,7 +21,7 @@ pub enum ExternalMethod {
         levels: u32,
         /// Sequence of the base points. `None` draws them at random, with the step directions.
         base: Option<Sequence>,
-        /// Number of candidate trajectories, of which the most distant are selected. `None` uses all drawn
+        /// Number of candidate trajectories. The most distant of them are selected. `None` uses all drawn
         /// trajectories.
         candidates: Option<u32>,
     },

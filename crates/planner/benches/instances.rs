@@ -20,7 +20,7 @@ use std::time::Instant;
 #[global_allocator]
 static ALLOCATOR: pleach_pages::RecyclingAllocator = pleach_pages::RecyclingAllocator;
 
-/// Returns parameter sets in which each parameter has one of eight values, by a fixed sequence.
+/// Returns parameter sets. Each parameter has one of eight values, by a fixed sequence.
 fn evaluations(workflow: &Workflow, count: usize) -> Vec<Vec<Value>> {
     let mut state = 7_u64;
     let mut next = || {

@@ -11,7 +11,7 @@ use pleach_regions::DataRegion;
 use std::mem::ManuallyDrop;
 use std::sync::Arc;
 
-/// Second queue of an OpenCL device. Its uploads become resident regions in the form in which tasks read their inputs.
+/// Second queue of an OpenCL device. Its uploads become resident regions, in the form of the inputs of tasks.
 #[derive(Debug)]
 pub(super) struct OpenClPrefetcher {
     queue: ManuallyDrop<CommandQueue>,

@@ -24,7 +24,7 @@ impl IdleRegion {
     }
 }
 
-/// The way in which a region leaves memory.
+/// How a region leaves memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Eviction {
     /// Remove the region at once.

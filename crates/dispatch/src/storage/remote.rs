@@ -37,7 +37,7 @@ impl FetchRates {
         *average = Some(average.map_or(now, |before| before + WEIGHT * (now - before)));
     }
 
-    /// Returns the available sources in the order in which to try them.
+    /// Returns the available sources in the order of attempts.
     pub fn sources(&self, has_worker: bool, has_shared: bool) -> impl Iterator<Item = RemoteSource> + use<> {
         let order = match self.preferred() {
             RemoteSource::Worker => [RemoteSource::Worker, RemoteSource::Shared],

@@ -44,7 +44,7 @@ proptest! {
             let region = RamRegion { key: key(number as u32), bytes: case.0, since: case.1 };
             IdleRegion::new(&region, case.2)
         };
-        // The order in which memory lists its regions does not matter.
+        // The order of the regions that memory lists does not matter.
         let regions: Vec<IdleRegion> = cases.iter().enumerate().rev().map(idle).collect();
         let evictions = select_evictions(regions, bytes, |key| cases[number(key)].3);
         prop_assert_eq!(evictions, expected(&cases, bytes));

@@ -3,7 +3,7 @@
 //! The manager's time for a message with one report is a multiple of that for a further report in a message.
 //!
 //! Invariants:
-//! - All collected reports are of one study, in the order in which their instances ended.
+//! - All collected reports are of one study, in the order of the ends of their instances.
 //! - A request of buckets waits only behind collected messages, so an idle slot waits for none.
 
 use pleach_dispatch::PlanId;

@@ -38,7 +38,7 @@ struct Clock {
 #[derive(Debug, Default)]
 struct WorkerClocks {
     by_lease: BTreeMap<LeaseId, Clock>,
-    /// Leases without a slot, in the order in which the worker starts them.
+    /// Leases without a slot, in the order of their starts by the worker.
     queued: BTreeSet<(Reverse<usize>, LeaseId)>,
 }
 
