@@ -98,9 +98,35 @@ fn listed_worker_that_the_journal_lacks_is_stopped() {
     while world.kills == 0 || !world.is_up() {
         world.step(&[4], true);
     }
+    // The orphans count against the maximum until they have ended.
+    for _ in 0..100 {
+        world.step(&[4], true);
+    }
+    assert_eq!(world.cloud.connected(world.now).len(), 4);
     world.wind_down();
     let orphans = world.remarks.iter().filter(|remark| matches!(remark, ProvisionRemark::Orphan { .. }));
     assert_eq!(orphans.count(), 4);
+}
+
+/// Workers that no journal has and that are not connected are known from a list only.
+#[test]
+fn restarted_manager_starts_no_worker_before_a_list() {
+    let faults = Faults { stuck: 1.0, ..Faults::default() };
+    let mut world = World::new(6, vec![pool("spot", 4, 40.0)], faults);
+    for _ in 0..20 {
+        world.step(&[4], true);
+    }
+    assert_eq!(world.cloud.workers.len(), 4);
+    world.cloud.faults = Faults::default();
+    world.is_strict = false;
+    world.journal.clear();
+    world.kill_after = Some(0);
+    // Each step checks that no more than 4 workers exist.
+    for _ in 0..200 {
+        world.step(&[4], true);
+    }
+    assert_eq!(world.cloud.connected(world.now).len(), 4);
+    world.wind_down();
 }
 
 proptest! {
