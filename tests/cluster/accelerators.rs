@@ -137,7 +137,8 @@ fn workers_with_and_without_devices_give_the_same_responses() {
     write_sets(&study, EVALUATIONS, |_| 0);
     cluster.start_worker("w1", &["--accelerators", "none"]);
     cluster.start_worker("w2", &["--accelerators", "emulate:1x", "--schedule", "fcfs"]);
-    cluster
-        .wait_until(|cluster| worker(cluster, "w1") != Value::Null && worker(cluster, "w2") != Value::Null);
+    cluster.start_worker("w3", &["--accelerators", "emulate:1x,1x", "--schedule", "heft"]);
+    let others = ["w1", "w2", "w3"];
+    cluster.wait_until(|cluster| others.iter().all(|name| worker(cluster, name) != Value::Null));
     assert!(accelerated(&cluster) > 0);
 }
