@@ -20,7 +20,7 @@ const ROUNDS: usize = 7;
 /// Operation, default arguments, regions read and written.
 type Row = (&'static str, &'static [f64], &'static [&'static str], &'static [&'static str]);
 
-const ROWS: [Row; 8] = [
+const ROWS: [Row; 9] = [
     ("nuclei.normalize", &[], &["tile"], &["normalized"]),
     ("nuclei.background", &[220.0, 220.0, 220.0, 5.0, 4.0], &["tile"], &["rbc", "background"]),
     ("nuclei.reconstruct", &[8.0], &["tile"], &["rc", "recon"]),
@@ -29,6 +29,7 @@ const ROWS: [Row; 8] = [
     ("nuclei.nuclei", &[45.0], &["diff", "bw1_t", "rbc", "background"], &["seg_open"]),
     ("nuclei.separate", &[30.0, 8.0], &["seg_open", "tile"], &["seg_nonoverlap"]),
     ("nuclei.final-area", &[21.0, 1000.0, 4.0], &["seg_nonoverlap"], &["mask"]),
+    ("compare.masks", &[], &["mask", "seg_open"], &["scores"]),
 ];
 
 /// Side of the made tile, pixels.
