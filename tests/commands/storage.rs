@@ -160,7 +160,7 @@ fn tiers_of_a_file_are_measured() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     ["fast", "shared"].iter().for_each(|name| fs::create_dir(folder.join(name)).unwrap());
-    let list = "[[tier]]\nkind = \"ram\"\ncapacity = \"1MB\"\n[[tier]]\nkind = \"ssd\"\npath = \"fast\"\ncapacity = \"1GB\"\n\
+    let list = "[[tier]]\nkind = \"ssd\"\npath = \"fast\"\ncapacity = \"1GB\"\n\
                 [[tier]]\nkind = \"lustre\"\npath = \"shared\"\ncapacity = \"1GB\"\n";
     fs::write(folder.join("tiers.toml"), list).unwrap();
     let measured = json(folder, &["storage", "bench", "--tiers", "tiers.toml", "--size", "20kB", "--json"]);
