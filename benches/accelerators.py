@@ -6,7 +6,7 @@ manager and worker processes with emulated devices. True gains are hidden: worke
 
 Prints, for gains declared exactly and wrong by --error (those below the median too high, the others too low), the seconds of each
 policy and of the cores alone, the lower bound of both kinds of slots together, and the tasks on accelerators by stand-in. Then pats
-once more with the gains of the first execution, and what `pleach plan` and `pleach simulate` predict from its measured times.
+once more with the gains of the first execution, and the predictions of `pleach plan` and `pleach simulate` from its measured times.
 Times of an emulated device are waits: they say what a policy does, not what a device gains.
 """
 

@@ -206,7 +206,7 @@ fn pools_of_the_chart_can_be_read() {
         let pools = Pools::read(&file).unwrap_or_else(|error| panic!("{}: {error}", values.display()));
         for container in containers(&objects).iter().filter(|container| container.value["name"] == "worker") {
             let name = container.environment["POD_NAME"].as_str();
-            let pool = pools.of(name).map(|number| pools.0[number].0.name.clone());
+            let pool = pools.of(name).map(|number| pools.0[number].spec.name.clone());
             names.push(pool.unwrap_or_else(|| panic!("{name} is of no pool")));
         }
     }

@@ -11,6 +11,7 @@ use super::{load_costs, order_tasks, workers};
 use crate::cli::PlanArgs;
 use crate::exit::{CommandError, CommandResult};
 use crate::terminal::{print_json, print_line, print_notice};
+use pleach_api::submission::MAX_OVERHEAD_SECONDS;
 use pleach_dispatch::plan::ReuseScope;
 use pleach_planner::memory_size::MemorySize;
 use pleach_planner::{
@@ -53,9 +54,13 @@ pub(super) fn execute(args: &PlanArgs, registry: &Registry) -> CommandResult {
     let mut prepared = load(&args.study, args.parameter_sets.as_deref(), registry)?;
     prepared.warnings().for_each(|warning| print_notice(&warning));
     args.cache.as_deref().map(cache_walk::open_to_read).transpose()?;
+    let mut measured_overhead = None;
     match &args.run {
         Some(run) => {
-            prepared.costs = MeasuredRun::read(run, &prepared).map_err(CommandError::input)?.costs;
+            let measured = MeasuredRun::read(run, &prepared).map_err(CommandError::input)?;
+            measured_overhead =
+                measured.bucket_overhead_seconds.filter(|seconds| *seconds <= MAX_OVERHEAD_SECONDS);
+            prepared.costs = measured.costs;
             order_tasks(&mut prepared, args.buckets)?;
         }
         None => load_costs(&mut prepared, args.buckets, args.cache.as_deref())?,
@@ -66,7 +71,9 @@ pub(super) fn execute(args: &PlanArgs, registry: &Registry) -> CommandResult {
     let link = args
         .bandwidth
         .map(|bandwidth| TransferCost { bytes_per_second: bandwidth.bytes() as f64, ..DEFAULT_LINK });
-    let bucket_overhead_seconds = args.buckets.overhead.seconds(&prepared.costs);
+    let overhead = args.buckets.overhead;
+    let bucket_overhead_seconds =
+        overhead.fixed_seconds().or(measured_overhead).unwrap_or_else(|| overhead.seconds(&prepared.costs));
     let accelerators = args.accelerators;
     let input = PlanningInput { link, bucket_overhead_seconds, accelerators, ..prepared.planning_input() };
     let mut comparison = PlanComparison::new(input, args.buckets.limits(), memory_bytes);

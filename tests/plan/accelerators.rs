@@ -8,8 +8,11 @@ use serde_json::{Value, json};
 /// Evaluations: enough that the last ones do not matter.
 const EVALUATIONS: u32 = 400;
 
-/// Writes the record of a run in which each stand-in took 1 s on a core and 0.5 s on an accelerator.
-fn write_run(study: &Study) {
+/// Seconds of all stand-ins on one core, 1 s each.
+const WORK_SECONDS: f64 = EVALUATIONS as f64 * KERNELS.len() as f64;
+
+/// Writes the record of a run: each stand-in took 1 s on a core and 0.5 s on an accelerator, and each bucket had this overhead.
+fn write_run(study: &Study, overhead_seconds: f64) {
     let operation = |(name, ..): &(&str, f64, f64)| {
         json!({
             "name": format!("emulation.{name}"), "runs": 20, "seconds": 15.0,
@@ -19,8 +22,10 @@ fn write_run(study: &Study) {
     let others = ["queue", "faulty", "after", "end"]
         .map(|name| json!({ "name": format!("emulation.{name}"), "runs": 10, "seconds": 0.0 }));
     let operations: Vec<Value> = KERNELS.iter().map(operation).chain(others).collect();
-    let run =
-        json!({ "study": "pipeline", "workers": 2, "execution_seconds": 100.0, "operations": operations });
+    let run = json!({
+        "study": "pipeline", "workers": 2, "execution_seconds": 100.0, "operations": operations,
+        "bucket_overhead_seconds": overhead_seconds
+    });
     study.write("run.json", run.to_string());
 }
 
@@ -60,23 +65,32 @@ fn assert_near(found: f64, expected: f64) {
 #[test]
 fn makespan_on_both_kinds_follows_from_measured_gains() {
     let study = pipeline(EVALUATIONS, |_, declared| declared, |_| 0);
-    write_run(&study);
-    let work = f64::from(EVALUATIONS) * KERNELS.len() as f64;
+    write_run(&study, 0.0);
     for (cores, accelerators) in [("1", "0"), ("2", "1"), ("4", "2")] {
         let (makespan, bound) = predicted(&study, &["--workers", cores, "--accelerators", accelerators]);
         let number = |text: &str| text.parse::<f64>().expect("a number");
-        assert_near(makespan, work / (number(cores) + 2.0 * number(accelerators)));
+        assert_near(makespan, WORK_SECONDS / (number(cores) + 2.0 * number(accelerators)));
         assert!(bound <= makespan, "{bound} {makespan}");
     }
     let printed = plan(&study, &["--run", "run.json", "--workers", "2", "--accelerators", "1"]).done();
     assert!(printed.contains("on 2 workers and 1 accelerator (lower bound"), "{printed}");
+    // Accelerators do not shorten the overhead of a bucket. An overhead on the command line precedes the measured one.
+    write_run(&study, 50.0);
+    let options = ["--workers", "2", "--accelerators", "1", "--max-buckets", "2"];
+    assert_near(predicted(&study, &options).0, WORK_SECONDS / 4.0 + 50.0);
+    assert_near(predicted(&study, &[&options[..], &["--overhead", "0"]].concat()).0, WORK_SECONDS / 4.0);
+}
 
+#[test]
+fn simulated_nodes_have_the_speed_of_both_kinds() {
+    let study = pipeline(EVALUATIONS, |_, declared| declared, |_| 0);
+    write_run(&study, 0.0);
     let [alone, with_cloud] = simulated(&study, "cores = 2", "cores = 2");
-    assert_near(alone, work / 2.0);
-    assert_near(with_cloud, work / 4.0);
+    assert_near(alone, WORK_SECONDS / 2.0);
+    assert_near(with_cloud, WORK_SECONDS / 4.0);
     let [alone, with_cloud] = simulated(&study, "cores = 2\naccelerators = 1", "cores = 2\naccelerators = 2");
-    assert_near(alone, work / 4.0);
-    assert_near(with_cloud, work / 10.0);
+    assert_near(alone, WORK_SECONDS / 4.0);
+    assert_near(with_cloud, WORK_SECONDS / 10.0);
 }
 
 /// Without a run, gains are the declared ones.
@@ -94,7 +108,7 @@ fn declared_gains_count_without_measured_ones() {
 #[test]
 fn records_that_are_no_run_of_the_study_are_refused() {
     let study = pipeline(8, |_, declared| declared, |_| 0);
-    write_run(&study);
+    write_run(&study, 0.0);
     study.write(
         "other.json",
         r#"{ "study": "other", "workers": 1, "execution_seconds": 1, "operations": [] }"#,

@@ -1,4 +1,4 @@
-//! A manager, and workers that the tests play: what it sends, and its order.
+//! A manager, and workers that the tests play: its messages and their order.
 
 use crate::outcome::request;
 use crate::toy::plan;

@@ -1,6 +1,6 @@
-//! Lists of drivers: they adopt workers whose start is unknown, end those that are gone, and show orphans.
+//! Lists of drivers: they adopt workers whose start is unknown, end those that have ended elsewhere, and show orphans.
 
-use super::worker::WorkerPhase;
+use super::worker::{STOP_AGAIN_SECONDS, WorkerPhase};
 use super::{Orphan, ProvisionEffect, ProvisionRecord, ProvisionRemark, Provisioner};
 
 /// 60 s between two lists of a pool without changes: orphans cost little within a minute.
@@ -14,9 +14,6 @@ const LIST_RETRY_SECONDS: f64 = 30.0;
 
 /// 60 s and the lag of lists before a start without an answer counts as failed: the time limit of a call.
 const UNKNOWN_SECONDS: f64 = 60.0;
-
-/// 40 s between two attempts to stop an orphan, as for owned workers.
-const STOP_AGAIN_SECONDS: f64 = 40.0;
 
 impl Provisioner {
     /// Returns the list requests that are due.

@@ -1,6 +1,6 @@
 //! The step: follows the connected workers, starts missing ones and drains surplus ones.
 
-use super::worker::{OwnedWorker, WorkerPhase};
+use super::worker::{OwnedWorker, STOP_AGAIN_SECONDS, WorkerPhase};
 use super::{
     ConnectedWorker, DriverAnswer, ProvisionEffect, ProvisionInput, ProvisionRecord, ProvisionRemark,
     Provisioner,
@@ -22,9 +22,6 @@ const STAY_SECONDS: f64 = 60.0;
 
 /// 10 min to drain: running tasks take seconds to minutes, and sole copies of regions are replicated.
 const MAX_DRAIN_SECONDS: f64 = 600.0;
-
-/// 40 s between two attempts to stop a worker: by default, a worker drains for at most 30 s.
-const STOP_AGAIN_SECONDS: f64 = 40.0;
 
 impl Provisioner {
     /// Follows the connected workers and moves each pool towards its desired number of workers.

@@ -1,5 +1,8 @@
 //! Owned workers and the phases of their lives.
 
+/// 40 s between two attempts to stop a worker: by default, a worker drains for at most 30 s.
+pub(crate) const STOP_AGAIN_SECONDS: f64 = 40.0;
+
 /// Phase of an owned worker.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum WorkerPhase {
@@ -80,7 +83,7 @@ impl OwnedWorker {
         matches!(self.phase, WorkerPhase::Calling | WorkerPhase::Unknown | WorkerPhase::Starting)
     }
 
-    /// Returns whether only a list can tell the state of the worker.
+    /// Returns whether the state of the worker depends on the next list.
     pub(crate) fn needs_list(&self) -> bool {
         match self.phase {
             WorkerPhase::Unknown | WorkerPhase::Starting | WorkerPhase::Stopping { .. } => true,

@@ -6,7 +6,7 @@
 mod command;
 mod process;
 
-use crate::pools::{DriverKind, Pools};
+use crate::pools::{DriverKind, ManagedPool, Pools};
 use command::CommandDriver;
 use process::ProcessDriver;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -122,8 +122,8 @@ impl Driver {
     /// [`DriverError`] if workers on this machine could not join.
     pub fn of_pools(pools: &Pools, context: &DriverContext) -> Result<Vec<(usize, Self)>, DriverError> {
         let mut drivers = Vec::new();
-        for (number, ((spec, prefix), settings)) in pools.0.iter().zip(&pools.1).enumerate() {
-            let Some(settings) = settings else { continue };
+        for (number, ManagedPool { spec, prefix, driver }) in pools.0.iter().enumerate() {
+            let Some(settings) = driver else { continue };
             let manager = settings.manager.clone();
             let backend = match &settings.kind {
                 DriverKind::Process { options, token } => {

@@ -37,10 +37,20 @@ pub struct PoolSpec {
     pub(crate) max: u32,
 }
 
-/// Pools of a manager, each with the prefix of its workers' names, and the driver of each pool. A pool without a driver
-/// is scaled by an autoscaler.
+/// Pool of a manager.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Pools(pub Vec<(PoolSpec, String)>, pub Vec<Option<DriverSettings>>);
+pub struct ManagedPool {
+    /// Its description.
+    pub spec: PoolSpec,
+    /// Prefix of its workers' names.
+    pub prefix: String,
+    /// Driver that starts and ends its workers. `None` if an autoscaler does.
+    pub driver: Option<DriverSettings>,
+}
+
+/// Pools of a manager.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Pools(pub Vec<ManagedPool>);
 
 impl PoolSpec {
     /// Reads the fields that all pools have.
@@ -131,28 +141,27 @@ impl Pools {
     pub fn read(file: &Path) -> Result<Self, FieldError> {
         let document = Document::read(file)?;
         let root = document.root();
-        let (mut pools, mut drivers, mut names) = (Vec::new(), Vec::new(), BTreeSet::new());
+        let (mut pools, mut names) = (Vec::new(), BTreeSet::new());
         for section in sections(&root, "pool")? {
             let spec = PoolSpec::read(&section)?;
             check_new(&mut names, &section, &spec.name)?;
             let prefix = section.text("workers", "a prefix of worker names is allowed")?;
             let prefix = prefix.map_or_else(|| format!("{}-", spec.name), str::to_owned);
-            drivers.push(DriverSettings::read(&section, &prefix)?);
+            let driver = DriverSettings::read(&section, &prefix)?;
             section.end()?;
-            pools.push((spec, prefix));
+            pools.push(ManagedPool { spec, prefix, driver });
         }
         root.end()?;
         if pools.is_empty() {
             return root.missing("pool", "at least one [[pool]] is required");
         }
-        Ok(Self(pools, drivers))
+        Ok(Self(pools))
     }
 
     /// Returns the pool with the longest prefix of this worker's name. `None` if no prefix fits.
     pub fn of(&self, worker: &str) -> Option<usize> {
-        let begins = |(_, (_, prefix)): &(usize, &(PoolSpec, String))| worker.starts_with(prefix.as_str());
-        let pools = self.0.iter().enumerate().filter(begins);
-        pools.max_by_key(|(_, (_, prefix))| prefix.len()).map(|(number, _)| number)
+        let pools = self.0.iter().enumerate().filter(|(_, pool)| worker.starts_with(pool.prefix.as_str()));
+        pools.max_by_key(|(_, pool)| pool.prefix.len()).map(|(number, _)| number)
     }
 }
 
@@ -176,28 +185,31 @@ mod tests {
     fn pools_are_read_and_workers_found_by_their_names() {
         let text = format!("{SPOT}{}workers = \"spot-large-\"\n", SPOT.replace("\"spot\"", "\"large\""));
         let pools = read(&text).unwrap();
-        assert_eq!(pools.0[0].0.billing_seconds, 1.0);
+        assert_eq!(pools.0[0].spec.billing_seconds, 1.0);
         let of = ["spot-1", "spot-large-1", "base-1"].map(|name| pools.of(name));
         assert_eq!(of, [Some(0), Some(1), None]);
     }
 
     const PROCESS: &str = "[pool.provision]\ndriver = \"process\"\n";
-    const COMMAND: &str = "[pool.provision]\ndriver = \"command\"\nstart = [\"./start\", \"{name}\"]\nstop = [\"./stop\"]\nlist = [\"./list\"]\n";
+    const COMMAND: &str = "[pool.provision]\ndriver = \"command\"\nstart = [\"./start\", \"{name}\"]\nstop = [\"./stop\"]\nlist = [\"squeue\"]\n";
 
     #[test]
     fn drivers_are_read_with_their_settings() {
         let pools = read(&format!("{SPOT}{}{COMMAND}", SPOT.replace("\"spot\"", "\"large\""))).unwrap();
-        let Some(DriverSettings { idle_seconds, manager: None, kind }) = &pools.1[1] else {
+        let Some(DriverSettings { idle_seconds, manager: None, kind }) = &pools.0[1].driver else {
             panic!("{pools:?}")
         };
-        assert!(pools.1[0].is_none() && *idle_seconds == 60.0);
-        let DriverKind::Command { start, .. } = kind else { panic!("{kind:?}") };
-        assert_eq!(start, &["./start", "{name}"]);
+        assert!(pools.0[0].driver.is_none() && *idle_seconds == 60.0);
+        let DriverKind::Command { start, list, .. } = kind else { panic!("{kind:?}") };
+        // Paths are relative to the file, and names are looked up in PATH.
+        assert!(Path::new(&start[0]).is_absolute() && start[0].ends_with("/start"), "{start:?}");
+        assert_eq!((&*start[1], &*list[0]), ("{name}", "squeue"));
         let text = format!(
             "{SPOT}{PROCESS}options = [\"--memory\", \"1GB\"]\nidle_seconds = 5\ntoken = \"token\"\n"
         );
         let pools = read(&text).unwrap();
-        let Some(DriverSettings { kind: DriverKind::Process { options, token }, .. }) = &pools.1[0] else {
+        let Some(DriverSettings { kind: DriverKind::Process { options, token }, .. }) = &pools.0[0].driver
+        else {
             panic!("{pools:?}")
         };
         assert_eq!(options, &["--memory", "1GB"]);
@@ -214,7 +226,7 @@ mod tests {
             ),
             ("provision = 1\n", "pool 1.provision: 1 is not allowed; a table [pool.provision]"),
             (
-                &COMMAND.replace("list = [\"./list\"]", ""),
+                &COMMAND.replace("list = [\"squeue\"]", ""),
                 "pool 1.provision.list: missing; a program and its arguments",
             ),
             (

@@ -32,7 +32,7 @@ pub(crate) enum Trial {
     Passed { accelerators: usize },
 }
 
-/// Tries the drivers if this process is the child of [`find`](crate::find), and returns what `main` has to print before it returns.
+/// Tries the drivers if this process is the child of [`find`](crate::find), and returns the text that `main` prints before it ends.
 /// Otherwise lets `find` start such a child.
 #[must_use]
 pub fn serve_probe() -> Option<String> {

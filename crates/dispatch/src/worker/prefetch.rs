@@ -1,9 +1,9 @@
 //! Prefetch: hints of the task that an accelerator takes next, so that its inputs are uploaded while the present task runs (RTF, the
 //! runtime of Region Templates).
 //!
-//! A hint commits nothing. When the slot becomes free, the policy chooses as without hints, except between tasks that it ranks
-//! equal: PATS knows such tasks. Rule 4 of `devices` holds for the running task and the hinted one together. A task to run is admitted by its own bytes,
-//! because a device evicts prefetched regions when it needs their memory.
+//! A hint commits nothing. When the slot becomes free, the policy chooses as without hints. Only PATS prefers the hinted one of
+//! tasks with equal gains. Rule 4 of `devices` holds for the running task and the hinted one together. A task to run is admitted
+//! by its own bytes, because a device evicts prefetched regions when it needs their memory.
 
 use super::devices::Candidate;
 use super::{Effect, Worker};

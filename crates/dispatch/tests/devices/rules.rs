@@ -73,7 +73,11 @@ fn grants(worker: &mut Worker) -> Vec<(u64, u32, u32)> {
 
 /// Returns a worker whose slots are all taken, by bucket 0 on the core and bucket 1 on the accelerator.
 fn busy(policy: SchedulePolicy, bytes: u64) -> Worker {
-    let mut worker = worker(slots(1, 1, policy), bytes);
+    occupied(worker(slots(1, 1, policy), bytes))
+}
+
+/// Gives bucket 0 to the core of a worker, and bucket 1, of `device_bytes` 1, to its accelerator, slot 1.
+fn occupied(mut worker: Worker) -> Worker {
     assert_eq!(assign(&mut worker, 0, &[offer(0, 0, 1)]), [(0, 0, 0)]);
     assert_eq!(assign(&mut worker, 1, &[Offer { on_core: false, ..offer(0, 5000, 1) }]), [(1, 1, 0)]);
     deliver(&mut worker, 0, &[], 1);
@@ -358,15 +362,11 @@ fn hints(worker: &mut Worker) -> Vec<(u64, u32, u32)> {
     hinted.collect()
 }
 
-/// Returns a worker with prefetch whose core runs bucket 0 and whose accelerator, slot 1, runs bucket 1 of `device_bytes` 1.
+/// Returns a worker with prefetch whose slots are all taken.
 fn busy_with_prefetch(policy: SchedulePolicy, device_bytes: u64) -> Worker {
     let mut worker = worker(WorkerSlots { device_bytes, ..slots(1, 1, policy) }, u64::MAX);
     worker.enable_prefetch();
-    assert_eq!(assign(&mut worker, 0, &[offer(0, 0, 1)]), [(0, 0, 0)]);
-    assert_eq!(assign(&mut worker, 1, &[Offer { on_core: false, ..offer(0, 5000, 1) }]), [(1, 1, 0)]);
-    deliver(&mut worker, 0, &[], 1);
-    deliver(&mut worker, 1, &[], 1);
-    worker
+    occupied(worker)
 }
 
 /// Adds a bucket. Returns the hints that follow.

@@ -9,8 +9,8 @@ use pleach_reuse::NodeId;
 use pleach_workflow::Operation;
 
 impl PlannedStudy {
-    /// Returns the work of each task of the workflow, with equal tasks of the plan's reuse scope once. `study` is what the plan was
-    /// made of. Call it before [`take_replanner`](Self::take_replanner).
+    /// Returns the work of each task of the workflow. Tasks that are equal in the plan's reuse scope count once. `study` is the
+    /// input of the plan. Call it before [`take_replanner`](Self::take_replanner).
     ///
     /// # Errors
     /// [`PlanningError`] if the study has more tasks than ids.

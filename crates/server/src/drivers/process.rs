@@ -60,7 +60,7 @@ enum WorkerCredentials {
 /// Running worker process.
 struct Found {
     pid: Pid,
-    /// Start time in ticks since the boot. It tells two processes with one number apart.
+    /// Start time in ticks since the boot. Two processes with one number differ by it.
     start: u64,
     name: String,
 }

@@ -73,10 +73,15 @@ impl DriverSettings {
                     .map(|file| section.path(file)),
             },
             "command" => {
-                let needed = |key| {
+                let needed = |key| -> Result<Vec<String>, FieldError> {
                     let allowed = "a program and its arguments are required, as in [\"./start\", \"{name}\"]";
                     let arguments = arguments(&section, key)?.filter(|arguments| !arguments.is_empty());
-                    section.needed(key, arguments, allowed)
+                    let mut arguments = section.needed(key, arguments, allowed)?;
+                    // As in a shell, a name without a slash is looked up in PATH.
+                    if arguments[0].contains('/') {
+                        arguments[0] = section.path(&arguments[0]).display().to_string();
+                    }
+                    Ok(arguments)
                 };
                 DriverKind::Command { start: needed("start")?, stop: needed("stop")?, list: needed("list")? }
             }

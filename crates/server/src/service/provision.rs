@@ -8,7 +8,7 @@ mod report;
 
 use super::studies::StudyContext;
 use crate::drivers::{Driver, DriverContext, DriverError, ListedWorker, StartError};
-use crate::pools::{DriverKind, Pools};
+use crate::pools::{DriverKind, ManagedPool, Pools};
 use journal_file::JournalFile;
 pub use journal_file::{FILE, JournalFileError, read as read_journal};
 use pleach_actors::manager::{DrainWorker, GetView, ManagerView, WorkerState};
@@ -92,10 +92,10 @@ impl Provisioning {
         // The number of starts grows at each start, so no start makes a name of an earlier one.
         let incarnation = format!("{}-{}", context.owner_part(), shared.state.starts());
         for number in &numbers {
-            let (spec, prefix) = &pools.0[*number];
+            let ManagedPool { spec, prefix, .. } = &pools.0[*number];
             let name = format!("{prefix}{incarnation}-1");
             if let Some(other) = pools.of(&name).filter(|other| other != number) {
-                let other = pools.0[other].0.name.clone();
+                let other = pools.0[other].spec.name.clone();
                 return Err(ProvisionError::Prefix { pool: spec.name.clone(), name, other });
             }
         }
@@ -269,7 +269,8 @@ fn start(driver: &Driver, name: String) -> DriverAnswer {
 
 /// Returns the settings of a pool. `None` if it has no driver.
 fn pool(pools: &Pools, number: usize) -> Option<ProvisionPool> {
-    let ((spec, prefix), settings) = (pools.0.get(number)?, pools.1.get(number)?.as_ref()?);
+    let ManagedPool { spec, prefix, driver } = pools.0.get(number)?;
+    let settings = driver.as_ref()?;
     Some(ProvisionPool {
         name: spec.name.clone(),
         prefix: prefix.clone(),

@@ -7,7 +7,7 @@
 mod supply;
 
 use super::state::record;
-use crate::pools::Pools;
+use crate::pools::{ManagedPool, Pools};
 use parking_lot::Mutex;
 use pleach_actors::manager::{ManagerView, WorkerState, WorkerView};
 use pleach_api::schema::{CostEstimate, PoolStatus, ScalingStatus};
@@ -188,7 +188,7 @@ fn pools(
     now: f64,
 ) -> Vec<WorkerPool> {
     let mut pools: Vec<WorkerPool> = Vec::with_capacity(of_file.0.len() + 1);
-    for (number, (spec, _)) in of_file.0.iter().enumerate() {
+    for (number, ManagedPool { spec, .. }) in of_file.0.iter().enumerate() {
         let own: Vec<&WorkerView> =
             active.iter().copied().filter(|worker| of_file.of(&worker.name) == Some(number)).collect();
         let running = own.len() as u32;
@@ -233,7 +233,7 @@ fn shown(
         let drains = |worker: &&WorkerView| worker.state == WorkerState::Draining && is_of(worker, pool);
         view.workers.iter().filter(drains).count() as u32
     };
-    let wanted = of_file.0.iter().enumerate().map(|(number, (spec, _))| PoolStatus {
+    let wanted = of_file.0.iter().enumerate().map(|(number, ManagedPool { spec, .. })| PoolStatus {
         name: spec.name.clone(),
         desired: answer.desired[number],
         running: pools[number].running,

@@ -67,7 +67,7 @@ pub struct StudyContext {
     pub(crate) retained: RetainedStudies,
     /// Operations of the studies that it accepts.
     registry: Registry,
-    /// The manager stops: what then fails is no defect.
+    /// The manager stops: later failures of studies are no defects.
     is_stopping: AtomicBool,
 }
 

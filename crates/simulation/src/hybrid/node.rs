@@ -21,9 +21,9 @@ struct Bucket {
     stage: usize,
     /// Factor of the task times of its tile.
     factor: f64,
-    /// Starts of tasks without time. The worker has granted none of them.
+    /// Starts of tasks without time, which the worker has not granted.
     ungranted: u64,
-    /// For each offered task that another one made ready: that task.
+    /// For each offered task that became ready when a task ended: the ended task.
     after: BTreeMap<NodeId, NodeId>,
     reports: Vec<TaskReport>,
 }

@@ -151,7 +151,7 @@ mod tests {
     fn journal_stays_small() {
         let folder = tempfile::tempdir().unwrap();
         let (journal, _) = JournalFile::open(folder.path()).unwrap();
-        // Without fsync the test would take as long; the number of records exceeds the limit once.
+        // Long names: 20 records exceed the limit once.
         let name = "x".repeat(60_000);
         for _ in 0..20 {
             journal

@@ -34,7 +34,7 @@ impl Reporter {
     fn pool(&self, remark: &ProvisionRemark) -> Option<usize> {
         match remark {
             ProvisionRemark::NoCapacity { pool, .. } | ProvisionRemark::ListFailed { pool, .. } => {
-                self.pools.0.iter().position(|(spec, _)| spec.name == *pool)
+                self.pools.0.iter().position(|other| other.spec.name == *pool)
             }
             ProvisionRemark::UnknownPool { .. } => None,
             ProvisionRemark::Requested { name, .. }
