@@ -54,17 +54,7 @@ pub(super) fn execute(args: &PlanArgs, registry: &Registry) -> CommandResult {
     let mut prepared = load(&args.study, args.parameter_sets.as_deref(), registry)?;
     prepared.warnings().for_each(|warning| print_notice(&warning));
     args.cache.as_deref().map(cache_walk::open_to_read).transpose()?;
-    let mut measured_overhead = None;
-    match &args.run {
-        Some(run) => {
-            let measured = MeasuredRun::read(run, &prepared).map_err(CommandError::input)?;
-            measured_overhead =
-                measured.bucket_overhead_seconds.filter(|seconds| *seconds <= MAX_OVERHEAD_SECONDS);
-            prepared.costs = measured.costs;
-            order_tasks(&mut prepared, args.buckets)?;
-        }
-        None => load_costs(&mut prepared, args.buckets, args.cache.as_deref())?,
-    }
+    let measured_overhead = load_measured(args, &mut prepared)?;
     let workers = workers(args.workers);
     let strategies = requested(args);
     let memory_bytes = args.memory.map(MemorySize::bytes);
@@ -121,6 +111,18 @@ pub(super) fn execute(args: &PlanArgs, registry: &Registry) -> CommandResult {
     parts::show(&parts::forecast(&prepared.study)).iter().for_each(|line| print_line(line));
     granularity.iter().flat_map(grains::show).for_each(|line| print_line(&line));
     Ok(())
+}
+
+/// Completes the inputs of planning with the costs of a run or of a cache. Returns the overhead of a bucket that the run measured.
+fn load_measured(args: &PlanArgs, prepared: &mut PreparedStudy) -> CommandResult<Option<f64>> {
+    let Some(run) = &args.run else {
+        load_costs(prepared, args.buckets, args.cache.as_deref())?;
+        return Ok(None);
+    };
+    let measured = MeasuredRun::read(run, prepared).map_err(CommandError::input)?;
+    prepared.costs = measured.costs;
+    order_tasks(prepared, args.buckets)?;
+    Ok(measured.bucket_overhead_seconds.filter(|seconds| *seconds <= MAX_OVERHEAD_SECONDS))
 }
 
 /// Returns the strategies to plan with, each with its reuse scopes: the default of each scope if none is given.
