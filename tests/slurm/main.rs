@@ -11,6 +11,7 @@ mod study;
 
 use site::{Site, WORKER, block, line, read};
 use std::collections::BTreeSet;
+use std::fs;
 
 #[test]
 fn array_of_workers_runs_a_study_and_drains() {
@@ -136,4 +137,47 @@ fn workers_drain_before_the_time_limit_of_their_job() {
     let (executed, lost) = site.executed();
     assert!(executed.contains_key(&name), "{executed:?}");
     assert_eq!(lost, 0, "a drained worker loses nothing");
+}
+
+#[test]
+fn manager_submits_replaces_and_ends_jobs_of_workers() {
+    let (study, expected) = site::study(60);
+    let test = "manager_submits_replaces_and_ends_jobs_of_workers";
+    let Some(mut site) = Site::open(test, &study) else { return };
+    let heading = "Workers by the manager";
+    let start = line(heading, "PLEACH_MANAGER_OPTIONS");
+    // The same pool with small jobs, beside the folder of the project.
+    let pools = fs::read_to_string(study.path("deploy/slurm/pools.toml")).expect("a pool file");
+    let small = [
+        ("./driver", "./deploy/slurm/driver"),
+        ("--cpus-per-task=16", "--cpus-per-task=1"),
+        ("--mem=64G", "--mem=1000M"),
+        ("cores = 16", "cores = 1"),
+        ("startup_seconds = 120", "startup_seconds = 5"),
+        ("driver = \"command\"", "driver = \"command\"\nidle_seconds = 1"),
+    ];
+    let pools = small.iter().fold(pools, |pools, (old, new)| {
+        assert!(pools.contains(old), "{old} in {pools}");
+        pools.replace(old, new)
+    });
+    fs::write(study.path("pools.toml"), pools).expect("a folder");
+    let manager = site.start_manager_by(&start.replace("deploy/slurm/pools.toml", "pools.toml"));
+    let jobs = |site: &Site<'_>| site.slurm.ask("squeue", &["-h", "-o", "%j %i"]);
+    assert_eq!(jobs(&site), "", "no study, no job");
+
+    let submit = line(heading, "pleach submit");
+    site.start_client(&format!("{}\n{submit}", line("Studies", "export")));
+    site.some_responses();
+    let (first, job) =
+        jobs(&site).trim().split_once(' ').map(|(a, b)| (a.to_owned(), b.to_owned())).expect("a job");
+    assert_eq!(site.active(1).into_keys().collect::<Vec<_>>(), [first.clone()]);
+    site.slurm.ask("scancel", &[&job]);
+    site.wait_for(&manager, &format!("worker {first} has ended"), 1);
+    assert_eq!(site.responses(), expected);
+    let (executed, _) = site.executed();
+    assert!(executed.len() == 2 && executed.contains_key(&first), "{executed:?}");
+    // The last job ends with the study.
+    site.slurm.wait_until(|slurm| slurm.ask("squeue", &["-h", "-o", "%i"]).is_empty());
+    assert_eq!(read(&manager).matches("is being started").count(), 2, "{}", read(&manager));
+    site.scratch_is_empty();
 }

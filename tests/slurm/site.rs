@@ -83,7 +83,12 @@ impl<'a> Site<'a> {
 
     /// Starts the manager on this node. Returns its log.
     pub(crate) fn start_manager(&self) -> PathBuf {
-        self.shell(&block("The manager", "nohup"));
+        self.start_manager_by(&block("The manager", "nohup"))
+    }
+
+    /// Starts the manager by a command. Returns its log.
+    pub(crate) fn start_manager_by(&self, command: &str) -> PathBuf {
+        self.shell(command);
         let log = self.study.path("pleach/manager.log");
         self.wait_for_manager(&log, 1);
         log
@@ -101,8 +106,12 @@ impl<'a> Site<'a> {
 
     /// Starts the command that submits the study, waits for its end and downloads its results.
     pub(crate) fn start_study(&mut self) {
+        self.start_client(&block("Studies", "pleach submit"));
+    }
+
+    /// Starts a client command.
+    pub(crate) fn start_client(&mut self, command: &str) {
         let log = File::create(self.study.path("client.log")).expect("a log");
-        let command = &block("Studies", "pleach submit");
         let child = self.bash(command).stderr(log).spawn().expect("bash");
         self.client = Some(child);
     }
