@@ -62,6 +62,7 @@ fn node_failure_and_requeue_of_the_manager_cost_no_response() {
 
     site.start_study();
     site.some_responses();
+    site.all_execute(&names);
     // The script of the job runs on its first node.
     assert_eq!(site.slurm.job(&job, "BatchHost"), "n0");
     site.slurm.fail_node("n2");

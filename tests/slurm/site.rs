@@ -125,6 +125,16 @@ impl<'a> Site<'a> {
         self.is_still_running();
     }
 
+    /// Waits until each of these workers has executed a task.
+    pub(crate) fn all_execute(&self, names: &[String]) {
+        let has_all = || {
+            let (executed, _) = self.executed();
+            names.iter().all(|name| executed.contains_key(name))
+        };
+        wait_until(|| self.is_complete() || has_all(), || self.logs());
+        self.is_still_running();
+    }
+
     fn is_complete(&self) -> bool {
         self.study.path("pleach/state/studies/1/ended.json").exists()
     }
