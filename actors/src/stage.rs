@@ -72,6 +72,8 @@ pub enum StageEvent {
     SlotFree {
         /// The slot.
         slot: SlotId,
+        /// Number of the download if the slot was freed before, when the device had computed.
+        download: Option<u64>,
         /// The stage that had the slot.
         lease: LeaseId,
         /// Present demand of the stage.
@@ -387,9 +389,13 @@ impl StageActor {
     }
 
     fn report_slot_free(&mut self, slot: SlotId) {
+        self.report_task_ended(slot, None);
+    }
+
+    fn report_task_ended(&mut self, slot: SlotId, download: Option<u64>) {
         self.update_device_tasks();
         let (lease, demand, offers) = (self.lease, self.demand(), self.offers());
-        self.around.worker.do_send(StageEvent::SlotFree { slot, lease, demand, offers });
+        self.around.worker.do_send(StageEvent::SlotFree { slot, download, lease, demand, offers });
     }
 
     fn report_demand(&mut self) {
@@ -407,6 +413,7 @@ impl StageActor {
         result: Option<TaskResult>,
         lost: Option<OutputId>,
     ) {
+        let download = result.as_ref().and_then(|result| result.download);
         match (how, result) {
             (Execution::Found { outputs, .. }, _) if lost.is_some() => {
                 let mut results = self.outputs.results();
@@ -437,7 +444,7 @@ impl StageActor {
         }
         self.follow();
         // Last: the demand includes the outputs, which the worker counts from now on instead of the reservation.
-        self.report_slot_free(slot);
+        self.report_task_ended(slot, download);
     }
 }
 

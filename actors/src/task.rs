@@ -1,13 +1,15 @@
 //! The task actor: one slot of a worker. It runs one operation at a time on the thread pool, or directly if the operation
-//! takes less time than waking a thread. The slot of an accelerator has a thread of its own (`device_slot`), and one
+//! takes less time than waking a thread. The slot of an accelerator has two threads (`device_threads`), and one
 //! that uploads the inputs of its next task (`prefetch`).
 
 mod accelerators;
+mod device_fault;
 mod device_slot;
+mod device_threads;
 mod prefetch;
 
 pub use accelerators::{Accelerators, DeviceExclusions, DeviceState};
-pub use device_slot::{DeviceCall, DeviceClosed, DeviceSlot};
+pub use device_slot::{DeviceCall, DeviceEvent, DeviceSlot};
 pub use prefetch::PrefetchInputs;
 
 use crate::panic_guard::catch_panic;
@@ -20,7 +22,6 @@ use pleach_dispatch::SlotKind;
 use pleach_dispatch::message::TaskFailure;
 use pleach_regions::{DataRegion, Digest, RegionIdentity};
 use pleach_workflow::{Meter, Operation, Port, Value};
-use std::convert::Infallible;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Instant;
@@ -139,6 +140,8 @@ pub struct TaskResult {
     pub digest_seconds: f64,
     /// Peak bytes of the run, with outputs and without inputs.
     pub peak_bytes: Option<u64>,
+    /// Number of the download if the slot of the accelerator is free already ([`DeviceEvent::Computed`]).
+    pub download: Option<u64>,
 }
 
 impl TaskResult {
@@ -158,6 +161,7 @@ impl TaskResult {
             digest_seconds: 0.0,
             cache_seconds: 0.0,
             peak_bytes: None,
+            download: None,
         }
     }
 }
@@ -206,10 +210,12 @@ impl Handler<RunTask> for TaskActor {
         };
         Box::pin(async move {
             let again = task.clone();
-            match device.run(task).await {
+            let (result, download) = device.run(task).await;
+            let result = match result {
                 Some(result) => result,
                 None => run_in_pool(pool, again, meter).await,
-            }
+            };
+            TaskResult { download, ..result }
         })
     }
 }
@@ -242,8 +248,14 @@ async fn run_in_pool(pool: Arc<rayon::ThreadPool>, task: RunTask, meter: Meter) 
 
 /// Returns the outputs of a task: encoded, spilled, cached or from a run on this thread.
 fn run_on_core(task: RunTask, meter: Meter) -> TaskResult {
-    let Ok(result) = run(task, |call| Ok::<_, Infallible>(execute(call, meter)));
-    result
+    match prepare(task) {
+        Preparation::Stored(result) => result,
+        Preparation::Run(mut prepared) => {
+            let inputs = std::mem::take(&mut prepared.inputs);
+            let executed = prepared.span.in_scope(|| execute(Call { inputs, ..prepared.call() }, meter));
+            prepared.finish(executed)
+        }
+    }
 }
 
 /// Operation to run, with its inputs.
@@ -262,48 +274,85 @@ struct Executed {
     device: SlotKind,
 }
 
-/// Returns the outputs of a task: encoded, spilled, cached or from `execute`, whose error it returns.
-fn run<E>(task: RunTask, execute: impl FnOnce(Call<'_>) -> Result<Executed, E>) -> Result<TaskResult, E> {
+/// What a task needs.
+enum Preparation {
+    /// Nothing: its outputs are encoded, spilled or cached.
+    Stored(TaskResult),
+    /// A run.
+    Run(PreparedTask),
+}
+
+/// A task whose outputs nothing has: its operation must run.
+struct PreparedTask {
+    name: String,
+    operation: Arc<dyn Operation>,
+    inputs: Vec<Arc<DataRegion>>,
+    arguments: Vec<Value>,
+    digests: Vec<bool>,
+    recall: Option<TaskLookup>,
+    /// Seconds of the task cache's lookup.
+    looked_for: f64,
+    span: Span,
+}
+
+/// Looks for the outputs of a task.
+fn prepare(task: RunTask) -> Preparation {
     let RunTask { name, operation, inputs, arguments, digests, recall, back, short: _, device: _, span } =
         task;
-    let _within = span.enter();
+    let start = Instant::now();
     // A later study would get one of several results.
     let recall = recall.filter(|_| operation.is_deterministic());
-    let start = Instant::now();
-    if let Some(brought) = back.as_ref().and_then(StoredOutputs::bring)
-        && fits_ports(&brought, &*operation)
-    {
-        return Ok(stored(name, brought));
-    }
-    if let Some(found) = recall.as_ref().and_then(|recall| recall.find(&*operation)) {
-        return Ok(cached(found, start));
+    let found = span.in_scope(|| {
+        if let Some(brought) = back.as_ref().and_then(StoredOutputs::bring)
+            && fits_ports(&brought, &*operation)
+        {
+            return Some(stored(name.clone(), brought));
+        }
+        Some(cached(recall.as_ref()?.find(&*operation)?, start))
+    });
+    if let Some(found) = found {
+        return Preparation::Stored(found);
     }
     let looked_for = start.elapsed().as_secs_f64();
-    let call = Call { name: &name, operation: &*operation, inputs, arguments: &arguments };
-    let Executed { outputs, peak_bytes, seconds, device } = execute(call)?;
-    // Digested on this thread, which has just written the regions and does not block the actors.
-    let start = Instant::now();
-    let digests = wanted_digests(outputs.as_ref().map_or(&[][..], Vec::as_slice), digests);
-    let any = digests.iter().any(Option::is_some);
-    let digest_seconds = if any { start.elapsed().as_secs_f64() } else { 0.0 };
-    let mut cache_seconds = 0.0;
-    if let (Some(recall), Ok(outputs)) = (&recall, &outputs) {
-        let start = Instant::now();
-        recall.store(&*operation, outputs, &digests, seconds);
-        cache_seconds = looked_for + start.elapsed().as_secs_f64();
+    Preparation::Run(PreparedTask { name, operation, inputs, arguments, digests, recall, looked_for, span })
+}
+
+impl PreparedTask {
+    fn call(&self) -> Call<'_> {
+        let Self { name, operation, inputs, arguments, .. } = self;
+        Call { name, operation: &**operation, inputs: inputs.clone(), arguments }
     }
-    let outputs =
-        outputs.map(|outputs| outputs.into_iter().map(Some).collect()).map_err(RegionUnavailable::Failed);
-    Ok(TaskResult {
-        outputs,
-        source: OutputSource::Run,
-        cache_seconds,
-        digests,
-        device,
-        seconds,
-        digest_seconds,
-        peak_bytes,
-    })
+
+    /// Digests and caches the outputs of the run.
+    fn finish(self, executed: Executed) -> TaskResult {
+        let Self { operation, digests, recall, looked_for, span, .. } = self;
+        let _within = span.enter();
+        let Executed { outputs, peak_bytes, seconds, device } = executed;
+        // Digested on this thread, which has just written the regions and does not block the actors.
+        let start = Instant::now();
+        let digests = wanted_digests(outputs.as_ref().map_or(&[][..], Vec::as_slice), digests);
+        let any = digests.iter().any(Option::is_some);
+        let digest_seconds = if any { start.elapsed().as_secs_f64() } else { 0.0 };
+        let mut cache_seconds = 0.0;
+        if let (Some(recall), Ok(outputs)) = (&recall, &outputs) {
+            let start = Instant::now();
+            recall.store(&*operation, outputs, &digests, seconds);
+            cache_seconds = looked_for + start.elapsed().as_secs_f64();
+        }
+        let outputs =
+            outputs.map(|outputs| outputs.into_iter().map(Some).collect()).map_err(RegionUnavailable::Failed);
+        TaskResult {
+            outputs,
+            source: OutputSource::Run,
+            cache_seconds,
+            digests,
+            device,
+            seconds,
+            digest_seconds,
+            peak_bytes,
+            download: None,
+        }
+    }
 }
 
 /// Returns whether stored outputs have the types that the operation declares.
@@ -331,6 +380,7 @@ fn cached(CachedTask { outputs, digests }: CachedTask, start: Instant) -> TaskRe
         seconds: 0.0,
         digest_seconds: 0.0,
         peak_bytes: None,
+        download: None,
     }
 }
 

@@ -1,39 +1,37 @@
-//! The slot of an accelerator: a thread that owns the device, the time limit of its tasks, and the consequences of its faults.
+//! The slot of an accelerator: the queue of its tasks, their time limits, and the consequences of faults.
 //!
-//! The thread executes tasks as a core does, except for the operation itself. A task that the device did not finish runs on a
-//! core, within the same grant: the thread pool bounds the running tasks, and the worker has reserved the memory.
+//! Two threads (`device_threads`) execute tasks as a core does, except for the operation itself. A task that the device did not
+//! finish runs on a core, within the same grant: the thread pool bounds the running tasks, and the worker has reserved the memory.
 //! A thread that hangs in a driver cannot be ended. Its slot closes, and the process ends without it.
 
 use super::accelerators::{Accelerators, DeviceExclusions, DeviceState};
+use super::device_fault::Fault;
+use super::device_threads::{Answer, Job, Progress, start_threads};
 use super::prefetch::{PrefetchInputs, PrefetchThread};
-use super::{Call, Executed, RunTask, TaskResult, execute, fits_declared, run};
-use crate::panic_guard::catch_panic;
+use super::{RunTask, TaskResult};
 use actix::prelude::*;
 use parking_lot::Mutex;
-use pleach_accelerate::{Device, DeviceError};
+use pleach_accelerate::Device;
 use pleach_dispatch::SlotId;
-use pleach_dispatch::SlotKind;
-use pleach_dispatch::message::TaskFailure;
-use pleach_regions::DataRegion;
 use pleach_telemetry::catalog;
-use pleach_workflow::{Accelerated, AcceleratedError, Meter, Operation};
-use std::collections::HashSet;
+use pleach_workflow::{Meter, Operation};
 use std::fmt;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, Sender, channel};
-use std::thread::Builder;
-use std::time::{Duration, Instant};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::Sender;
+use std::time::Duration;
 use tokio::sync::oneshot;
 use tracing::warn;
 
-/// The slot of an accelerator has closed: no further task is granted there.
+/// Event of the slot of an accelerator.
 #[derive(Clone, Debug, Message)]
 #[rtype(result = "()")]
-pub struct DeviceClosed {
-    /// The slot.
-    pub slot: SlotId,
-    /// Name of the device, and why.
-    pub remark: String,
+pub enum DeviceEvent {
+    /// The task has computed, and the device is free. Its outputs are downloaded, digested and cached meanwhile: the download with
+    /// this number, unique for the slot.
+    Computed(SlotId, u64),
+    /// The slot has closed: no further task is granted there. With the name of the device, and why.
+    Closed(SlotId, String),
 }
 
 /// A task's use of a device.
@@ -47,83 +45,6 @@ pub struct DeviceCall {
     pub place: String,
 }
 
-/// Fault of a device.
-#[derive(Debug)]
-enum Fault {
-    Device(DeviceError),
-    /// The task has not ended within its time limit, and the thread does not return.
-    Hung(Duration),
-    /// The bits of the outputs differ from those of a core.
-    WrongResult,
-    Panicked(String),
-    /// The thread has ended.
-    Ended,
-}
-
-impl Fault {
-    /// Returns the label of [`catalog::DEVICE_ERRORS`].
-    fn cause(&self) -> &'static str {
-        match self {
-            Self::Device(error) => error.cause(),
-            Self::Hung(_) => "timeout",
-            Self::WrongResult => "result",
-            Self::Panicked(_) | Self::Ended => "other",
-        }
-    }
-
-    fn text(&self, device: &str) -> String {
-        match self {
-            Self::Device(error) => error.to_string(),
-            Self::Hung(limit) => {
-                format!("{device}: a task hangs for more than {:.1} s", limit.as_secs_f64())
-            }
-            Self::WrongResult => format!("{device}: the result differs from that of a core"),
-            Self::Panicked(cause) => format!("{device}: {cause}"),
-            Self::Ended => format!("{device}: its thread has ended"),
-        }
-    }
-
-    /// Returns whether no further task may run on the device, whatever its earlier errors.
-    fn is_fatal(&self) -> bool {
-        match self {
-            Self::Device(error) => !error.is_usable_after(),
-            Self::Hung(_) | Self::WrongResult | Self::Ended => true,
-            Self::Panicked(_) => false,
-        }
-    }
-
-    /// Returns whether later runs of the operation meet the same fault, on images of at least this size or on all.
-    fn excludes(&self, pixels: u64) -> Option<u64> {
-        match self {
-            Self::Device(DeviceError::OutOfMemory { .. }) => Some(pixels),
-            Self::Device(DeviceError::Unsupported { .. } | DeviceError::Compile { .. }) => Some(0),
-            _ => None,
-        }
-    }
-
-    /// Returns whether the fault is one of the device, and not a limit of the device or of an operation.
-    fn is_error(&self) -> bool {
-        !matches!(self, Self::Device(DeviceError::OutOfMemory { .. } | DeviceError::Unsupported { .. }))
-    }
-}
-
-/// Answer of the thread.
-enum Answer {
-    Done(TaskResult),
-    /// The outputs of the device were wrong. The result has those of a core.
-    Corrected(TaskResult),
-    Fault(Fault),
-    /// The operation failed on the device. A core decides whether it fails.
-    Failed,
-}
-
-/// A task for the thread.
-struct Job {
-    task: RunTask,
-    limit: Duration,
-    answer: oneshot::Sender<Answer>,
-}
-
 /// The slot, on the side of the actors.
 pub struct DeviceSlot {
     slot: SlotId,
@@ -131,11 +52,11 @@ pub struct DeviceSlot {
     jobs: Sender<Job>,
     /// `None` for a device that cannot upload while it runs a task.
     prefetch: Option<PrefetchThread>,
-    /// Start of the present run on the device.
-    since: Arc<Mutex<Option<Instant>>>,
+    /// A thread of the device does not return.
+    is_hung: AtomicBool,
     accelerators: Accelerators,
     exclusions: Arc<DeviceExclusions>,
-    closed: Recipient<DeviceClosed>,
+    events: Recipient<DeviceEvent>,
 }
 
 impl fmt::Debug for DeviceSlot {
@@ -155,23 +76,24 @@ impl DeviceSlot {
         accelerators: &Accelerators,
         exclusions: &Arc<DeviceExclusions>,
         meter: Meter,
-        closed: Recipient<DeviceClosed>,
+        events: Recipient<DeviceEvent>,
     ) -> std::io::Result<Self> {
-        let (jobs, received) = channel();
-        let since = Arc::default();
         let prefetcher = device.prefetcher();
         let prefetch =
             prefetcher.map(|it| PrefetchThread::start(slot, it, Arc::clone(&state))).transpose()?;
-        let thread = DeviceThread {
-            device,
-            state: Arc::clone(&state),
-            since: Arc::clone(&since),
-            checks: Checks::new(accelerators.check_rate()),
-            meter,
-        };
-        Builder::new().name(format!("device-{}", slot.0)).spawn(move || thread.serve(&received))?;
+        let check_rate = accelerators.check_rate();
+        let jobs = start_threads(slot, device, &state, check_rate, meter, events.clone())?;
         let (accelerators, exclusions) = (accelerators.clone(), Arc::clone(exclusions));
-        Ok(Self { slot, state, jobs, prefetch, since, accelerators, exclusions, closed })
+        Ok(Self {
+            slot,
+            state,
+            jobs,
+            prefetch,
+            is_hung: AtomicBool::new(false),
+            accelerators,
+            exclusions,
+            events,
+        })
     }
 
     /// Returns whether the device can upload while it runs a task.
@@ -187,21 +109,22 @@ impl DeviceSlot {
         }
     }
 
-    /// Runs a task on the device. Returns `None` if it must run on a core.
-    pub(super) async fn run(&self, task: RunTask) -> Option<TaskResult> {
-        let call = task.device.clone()?;
+    /// Runs a task on the device. Returns no result if it must run on a core, and the number of the download if the
+    /// slot is free already.
+    pub(super) async fn run(&self, task: RunTask) -> (Option<TaskResult>, Option<u64>) {
+        let Some(call) = task.device.clone().filter(|_| !self.state.is_closed()) else {
+            return (None, None);
+        };
         let operation = Arc::clone(&task.operation);
-        if self.state.is_closed() {
-            return None;
-        }
         let limit = self.accelerators.time_limit(call.core_seconds);
+        let progress = Arc::<Mutex<Progress>>::default();
         let (answer, answered) = oneshot::channel();
-        let sent = self.jobs.send(Job { task, limit, answer });
+        let sent = self.jobs.send(Job { task, limit, progress: Arc::clone(&progress), answer });
         let answer = match sent {
-            Ok(()) => self.wait(answered, limit).await,
+            Ok(()) => self.wait(answered, limit, &progress).await,
             Err(_) => Answer::Fault(Fault::Ended),
         };
-        match answer {
+        let result = match answer {
             Answer::Done(result) => Some(result),
             Answer::Corrected(result) => {
                 self.handle_fault(&Fault::WrongResult, &*operation, &call);
@@ -212,28 +135,41 @@ impl DeviceSlot {
                 None
             }
             Answer::Failed => None,
-        }
+        };
+        (result, progress.lock().download())
     }
 
-    /// Waits for the answer of the thread, as long as the device does not exceed the time limit. Lookups, comparisons and
-    /// digests of the same task are not limited.
-    async fn wait(&self, mut answered: oneshot::Receiver<Answer>, limit: Duration) -> Answer {
+    /// Waits for the answer of the threads, as long as neither the device nor the download exceeds the time limit. Lookups,
+    /// comparisons and digests of the same task are not limited.
+    async fn wait(
+        &self,
+        mut answered: oneshot::Receiver<Answer>,
+        limit: Duration,
+        progress: &Mutex<Progress>,
+    ) -> Answer {
         let mut wait = limit;
         loop {
             if let Ok(answer) = tokio::time::timeout(wait, &mut answered).await {
                 return answer.unwrap_or(Answer::Fault(Fault::Ended));
             }
-            let ran_for = self.since.lock().map_or(Duration::ZERO, |since| since.elapsed());
-            if ran_for >= limit {
-                return Answer::Fault(Fault::Hung(limit));
+            let ran_for = progress.lock().on_device_for();
+            let is_over = ran_for.is_some_and(|ran_for| ran_for >= limit);
+            // A task whose own thread does not hang may wait for the other one.
+            if is_over || ran_for.is_none() && self.is_hung.load(Ordering::Relaxed) {
+                progress.lock().abandon();
+                return if is_over { Answer::Fault(Fault::Hung(limit)) } else { Answer::Failed };
             }
-            wait = limit - ran_for;
+            wait = limit - ran_for.unwrap_or_default();
         }
     }
 
     /// Logs and counts a fault, excludes the operation, or closes the slot.
     fn handle_fault(&self, fault: &Fault, operation: &dyn Operation, call: &DeviceCall) {
         catalog::DEVICE_ERRORS.with([fault.cause()]).increment(1);
+        if matches!(fault, Fault::Hung(_)) {
+            // Relaxed: the flag guards no other data.
+            self.is_hung.store(true, Ordering::Relaxed);
+        }
         let (name, text) = (operation.name(), fault.text(self.state.name()));
         let is_first = fault.excludes(call.pixels).map(|pixels| self.exclusions.exclude(operation, pixels));
         let is_last = fault.is_error() && self.state.count_error();
@@ -249,156 +185,12 @@ impl DeviceSlot {
                 "the accelerator {device} is {cause}; the worker continues with its other slots"
             ));
             let remark = format!("{device} {cause}");
-            self.closed.do_send(DeviceClosed { slot: self.slot, remark });
+            self.events.do_send(DeviceEvent::Closed(self.slot, remark));
         }
     }
 
     fn log(&self, remark: String) {
         warn!("{remark}");
         self.accelerators.add_remark(remark);
-    }
-}
-
-/// The thread of a device.
-struct DeviceThread {
-    device: Box<dyn Device>,
-    state: Arc<DeviceState>,
-    since: Arc<Mutex<Option<Instant>>>,
-    checks: Checks,
-    meter: Meter,
-}
-
-impl DeviceThread {
-    /// Executes tasks until the slot closes or its worker ends.
-    fn serve(mut self, jobs: &Receiver<Job>) {
-        while let Ok(Job { task, limit, answer }) = jobs.recv() {
-            let done = self.answer(task, limit);
-            self.state.observe(&*self.device);
-            // The slot may have given up waiting.
-            let _ = answer.send(done);
-            if self.state.is_closed() {
-                return;
-            }
-        }
-    }
-
-    fn answer(&mut self, task: RunTask, limit: Duration) -> Answer {
-        let mut is_wrong = false;
-        match run(task, |call| self.execute(call, limit, &mut is_wrong)) {
-            Ok(result) if is_wrong => Answer::Corrected(result),
-            Ok(result) => Answer::Done(result),
-            Err(answer) => answer,
-        }
-    }
-
-    /// Runs an operation on the device.
-    fn execute(&mut self, call: Call<'_>, limit: Duration, is_wrong: &mut bool) -> Result<Executed, Answer> {
-        let Some(variant) = call.operation.accelerated() else {
-            // A program outside this process uses the device by itself, within its own time limit.
-            return Ok(Executed { device: SlotKind::Accelerator, ..execute(call, self.meter) });
-        };
-        let start = Instant::now();
-        *self.since.lock() = Some(start);
-        self.device.set_time_limit(Some(limit));
-        let (outputs, ran_on_core) = self.run_variant(&call, variant);
-        *self.since.lock() = None;
-        let mut outputs = outputs?;
-        let mut device = SlotKind::Accelerator;
-        let seconds = start.elapsed().as_secs_f64();
-        if !ran_on_core && self.checks.is_due(call.operation) {
-            let on_core = execute(call, self.meter);
-            let Ok(expected) = on_core.outputs else {
-                (*is_wrong, device) = (true, SlotKind::Core);
-                return Ok(Executed { device, ..on_core });
-            };
-            if !are_equal(&outputs, &expected) {
-                (*is_wrong, device) = (true, SlotKind::Core);
-                outputs = expected;
-            }
-        }
-        Ok(Executed { outputs: Ok(outputs), peak_bytes: None, seconds, device })
-    }
-
-    /// Runs the device variant, or the CPU variant on an emulated device that the device variant does not know. Returns the
-    /// outputs, and whether they are those of the CPU variant.
-    fn run_variant(
-        &mut self,
-        call: &Call<'_>,
-        variant: &dyn Accelerated,
-    ) -> (Result<Vec<DataRegion>, Answer>, bool) {
-        let emulation = self.device.emulation();
-        let inputs: Vec<&DataRegion> = call.inputs.iter().map(Arc::as_ref).collect();
-        let ran = catch_panic(call.name, || Ok(variant.run_on(&mut *self.device, &inputs, call.arguments)));
-        let mut ran_on_core = false;
-        let outputs = match (ran, emulation) {
-            (Ok(Err(AcceleratedError::Device(DeviceError::Unsupported { .. }))), Some(factor)) => {
-                ran_on_core = true;
-                emulate(call, variant.gain() * factor).map_err(|_| Answer::Failed)
-            }
-            (Ok(Ok(outputs)), _) => Ok(outputs),
-            (Ok(Err(AcceleratedError::Device(error))), _) => Err(Answer::Fault(Fault::Device(error))),
-            (Ok(Err(AcceleratedError::Operation(_))), _) => Err(Answer::Failed),
-            (Err(TaskFailure { cause, .. }), _) => Err(Answer::Fault(Fault::Panicked(cause))),
-        };
-        let declared = |outputs: Vec<DataRegion>| {
-            if fits_declared(&outputs, call.operation) {
-                Ok(outputs)
-            } else {
-                Err(Answer::Fault(Fault::WrongResult))
-            }
-        };
-        (outputs.and_then(declared), ran_on_core)
-    }
-}
-
-/// Runs the CPU variant, then waits until core seconds / `gain` have passed.
-fn emulate(call: &Call<'_>, gain: f64) -> Result<Vec<DataRegion>, TaskFailure> {
-    let start = Instant::now();
-    let inputs: Vec<&DataRegion> = call.inputs.iter().map(Arc::as_ref).collect();
-    let outputs = catch_panic(call.name, || {
-        let fail = |error: pleach_workflow::OperationError| TaskFailure {
-            at: call.name.to_owned(),
-            cause: error.to_string(),
-        };
-        call.operation.run(&inputs, call.arguments).map_err(fail)
-    });
-    let on_core = start.elapsed();
-    let on_device = Duration::try_from_secs_f64(on_core.as_secs_f64() / gain).unwrap_or_default();
-    std::thread::sleep(on_device.saturating_sub(on_core));
-    outputs
-}
-
-/// Compares the bits of outputs.
-fn are_equal(outputs: &[DataRegion], expected: &[DataRegion]) -> bool {
-    let is_equal = |(a, b): (&DataRegion, &DataRegion)| a.digest() == b.digest();
-    outputs.len() == expected.len() && outputs.iter().zip(expected).all(is_equal)
-}
-
-/// Selects the tasks whose outputs are compared with those of a core.
-struct Checks {
-    rate: f64,
-    /// Sum of the rates of the tasks since the last comparison.
-    sum: f64,
-    /// Operations that have been compared.
-    compared: HashSet<(&'static str, u32)>,
-}
-
-impl Checks {
-    fn new(rate: f64) -> Self {
-        Self { rate, sum: 0.0, compared: HashSet::new() }
-    }
-
-    /// Returns whether a task of the operation is compared.
-    fn is_due(&mut self, operation: &dyn Operation) -> bool {
-        if self.rate <= 0.0 || !operation.is_deterministic() {
-            return false;
-        }
-        self.sum += self.rate;
-        let is_first = self.compared.insert((operation.name(), operation.version()));
-        let is_due = is_first || self.sum >= 1.0;
-        if is_due {
-            self.sum = (self.sum - 1.0).max(0.0);
-        }
-        is_due
     }
 }

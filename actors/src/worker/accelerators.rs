@@ -1,7 +1,8 @@
-//! Slots of a worker: starts those of cores and of accelerators, and closes the slot of a faulty device.
+//! Slots of a worker: starts those of cores and of accelerators, frees a device before its task has ended, and closes the slot
+//! of a faulty device.
 
 use super::WorkerActor;
-use crate::task::{DeviceClosed, DeviceSlot, TaskActor};
+use crate::task::{DeviceEvent, DeviceSlot, TaskActor};
 use actix::prelude::*;
 use pleach_dispatch::SlotId;
 use pleach_dispatch::message::ToManager;
@@ -18,16 +19,16 @@ impl WorkerActor {
         let (mut unstarted, mut can_prefetch) = (Vec::new(), false);
         let accelerators = &resources.accelerators;
         for (number, device) in (0..).zip(accelerators.take_devices()) {
-            let (slot, closed) = (SlotId(cores + number), ctx.address().recipient());
+            let (slot, events) = (SlotId(cores + number), ctx.address().recipient());
             let name = device.1.name().to_owned();
             let exclusions = self.tasks.exclusions();
-            slots.push(match DeviceSlot::start(slot, device, accelerators, exclusions, meter, closed) {
+            slots.push(match DeviceSlot::start(slot, device, accelerators, exclusions, meter, events) {
                 Ok(device) => {
                     can_prefetch |= device.can_prefetch();
                     on_core().with_device(device)
                 }
                 Err(error) => {
-                    unstarted.push(DeviceClosed { slot, remark: format!("{name}: closed: {error}") });
+                    unstarted.push((slot, format!("{name}: closed: {error}")));
                     on_core()
                 }
             });
@@ -36,21 +37,30 @@ impl WorkerActor {
         if can_prefetch {
             self.core.enable_prefetch();
         }
-        for closed in unstarted {
-            warn!("the accelerator {}; the worker continues with its other slots", closed.remark);
-            ctx.notify(closed);
+        for (slot, remark) in unstarted {
+            warn!("the accelerator {remark}; the worker continues with its other slots");
+            ctx.notify(DeviceEvent::Closed(slot, remark));
         }
     }
 }
 
-impl Handler<DeviceClosed> for WorkerActor {
+impl Handler<DeviceEvent> for WorkerActor {
     type Result = ();
 
-    fn handle(&mut self, DeviceClosed { slot, remark }: DeviceClosed, ctx: &mut Self::Context) {
+    fn handle(&mut self, event: DeviceEvent, ctx: &mut Self::Context) {
         self.observe_storage();
-        self.core.handle_slot_closed(slot);
-        self.tasks.close_slot(remark);
-        self.send_closed_slots(ctx);
+        match event {
+            DeviceEvent::Computed(slot, download) => {
+                // Freed before the state machine hears of it, because it may grant the slot at once.
+                self.tasks.begin_download(slot, download);
+                self.core.handle_slot_computed(slot, download);
+            }
+            DeviceEvent::Closed(slot, remark) => {
+                self.core.handle_slot_closed(slot);
+                self.tasks.close_slot(remark);
+                self.send_closed_slots(ctx);
+            }
+        }
         self.apply_effects(ctx);
     }
 }

@@ -29,11 +29,17 @@ impl Handler<StageEvent> for WorkerActor {
                 self.core.handle_offers(lease, offers);
                 self.core.handle_demand(lease, self.present_demand(lease, demand))
             }
-            StageEvent::SlotFree { slot, lease, demand, offers } => {
-                // Freed before the state machine hears of it, because it may grant the slot at once.
-                self.tasks.free(slot, lease);
+            StageEvent::SlotFree { slot, download, lease, demand, offers } => {
+                let demand = self.present_demand(lease, demand);
                 self.core.handle_offers(lease, offers);
-                self.core.handle_slot_free(slot, lease, self.present_demand(lease, demand));
+                // Freed before the state machine hears of it, because it may grant the slot at once.
+                if let Some(download) = download {
+                    self.tasks.end_download(slot, download, lease);
+                    self.core.handle_downloaded(slot, download, lease, demand);
+                } else {
+                    self.tasks.free(slot, lease);
+                    self.core.handle_slot_free(slot, lease, demand);
+                }
             }
             StageEvent::Stored(study, report, keys) => self.make_durable(study, report, keys, ctx),
             StageEvent::Report(study, report) => self.report(study, report, ctx),

@@ -3,9 +3,9 @@
 #![expect(clippy::unwrap_used, reason = "clippy exempts tests, not the functions they call")]
 
 use actix::prelude::*;
-use pleach_accelerate::{Device, DeviceError, EmulatedDevice};
+use pleach_accelerate::{Device, DeviceError, DeviceOutput, EmulatedDevice, OnDevice};
 use pleach_actors::task::{
-    Accelerators, DeviceCall, DeviceClosed, DeviceExclusions, DeviceSlot, OutputSource, RunTask, TaskActor,
+    Accelerators, DeviceCall, DeviceEvent, DeviceExclusions, DeviceSlot, OutputSource, RunTask, TaskActor,
     TaskResult, unmetered,
 };
 use pleach_dispatch::SlotId;
@@ -32,6 +32,22 @@ enum Conduct {
     Wrong,
     OperationFails,
     Unsupported,
+    DownloadFails,
+    DownloadHangs,
+}
+
+/// An output that never arrives.
+struct Undelivered {
+    hangs: bool,
+}
+
+impl OnDevice for Undelivered {
+    fn download(self: Box<Self>) -> Result<DataRegion, DeviceError> {
+        while self.hangs {
+            std::thread::park();
+        }
+        Err(DeviceError::Lost { device: "test device".to_owned(), cause: "gone".to_owned() })
+    }
 }
 
 struct TestDevice;
@@ -117,13 +133,17 @@ impl Accelerated for Increment {
         _: &mut dyn Device,
         inputs: &[&DataRegion],
         _: &[Value],
-    ) -> Result<Vec<DataRegion>, AcceleratedError> {
+    ) -> Result<Vec<DeviceOutput>, AcceleratedError> {
         self.on_device.fetch_add(1, Ordering::SeqCst);
         let device = "test device".to_owned();
         let DataRegion::Scalar(x) = inputs[0] else { unreachable!("a scalar") };
         Err(match self.conduct {
-            Conduct::Works => return Ok(vec![DataRegion::Scalar(x + 1.0)]),
-            Conduct::Wrong => return Ok(vec![DataRegion::Scalar(x + 1.000001)]),
+            Conduct::Works => return Ok(vec![DeviceOutput::Host(DataRegion::Scalar(x + 1.0))]),
+            Conduct::Wrong => return Ok(vec![DeviceOutput::Host(DataRegion::Scalar(x + 1.000001))]),
+            Conduct::DownloadFails | Conduct::DownloadHangs => {
+                let hangs = self.conduct == Conduct::DownloadHangs;
+                return Ok(vec![DeviceOutput::Device(Box::new(Undelivered { hangs }))]);
+            }
             Conduct::Panics => std::panic::resume_unwind(Box::new("asked to")),
             Conduct::Hangs => loop {
                 std::thread::park();
@@ -142,18 +162,18 @@ impl Accelerated for Increment {
     }
 }
 
-/// Receives the closed slots.
-struct Listener(tokio::sync::mpsc::UnboundedSender<DeviceClosed>);
+/// Receives the events of a slot.
+struct Listener(tokio::sync::mpsc::UnboundedSender<DeviceEvent>);
 
 impl Actor for Listener {
     type Context = Context<Self>;
 }
 
-impl Handler<DeviceClosed> for Listener {
+impl Handler<DeviceEvent> for Listener {
     type Result = ();
 
-    fn handle(&mut self, closed: DeviceClosed, _: &mut Self::Context) {
-        let _ = self.0.send(closed);
+    fn handle(&mut self, event: DeviceEvent, _: &mut Self::Context) {
+        let _ = self.0.send(event);
     }
 }
 
@@ -163,13 +183,13 @@ struct Bench {
     slot: Addr<TaskActor>,
     accelerators: Accelerators,
     exclusions: Arc<DeviceExclusions>,
-    closed: UnboundedReceiver<DeviceClosed>,
+    events: UnboundedReceiver<DeviceEvent>,
 }
 
 impl Bench {
     fn new(conduct: Conduct, accelerators: Accelerators) -> Self {
         let pool = Arc::new(rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap());
-        let (send, closed) = unbounded_channel();
+        let (send, events) = unbounded_channel();
         let exclusions = Arc::default();
         let device = DeviceSlot::start(
             SlotId(1),
@@ -181,7 +201,7 @@ impl Bench {
         );
         let slot = TaskActor::new(pool, unmetered).with_device(device.unwrap()).start();
         let operation = Increment { conduct, on_core: AtomicU32::new(0), on_device: AtomicU32::new(0) };
-        Self { operation: Arc::new(operation), slot, accelerators, exclusions, closed }
+        Self { operation: Arc::new(operation), slot, accelerators, exclusions, events }
     }
 
     async fn run(&self) -> TaskResult {
@@ -207,6 +227,16 @@ impl Bench {
     /// Returns the runs on cores and on the device.
     fn runs(&self) -> (u32, u32) {
         (self.operation.on_core.load(Ordering::SeqCst), self.operation.on_device.load(Ordering::SeqCst))
+    }
+
+    /// Returns the remark on the next closed slot.
+    async fn closed(&mut self) -> String {
+        loop {
+            if let DeviceEvent::Closed(slot, remark) = self.events.recv().await.unwrap() {
+                assert_eq!(slot, SlotId(1));
+                return remark;
+            }
+        }
     }
 
     fn is_closed(&self) -> bool {
@@ -242,10 +272,9 @@ async fn third_error_closes_the_slot_once() {
     for conduct in [Conduct::Call, Conduct::Panics, Conduct::Compile] {
         let (on_core, on_device, is_closed, mut bench) = runs(conduct, one_device(), 5).await;
         assert_eq!((on_core, on_device, is_closed), (5, 3, true), "{conduct:?}");
-        let closed = bench.closed.recv().await.unwrap();
-        assert_eq!(closed.slot, SlotId(1));
-        assert!(closed.remark.contains("test.increment, study 0: test device"), "{}", closed.remark);
-        assert!(bench.closed.try_recv().is_err(), "closed once");
+        let remark = bench.closed().await;
+        assert!(remark.contains("test.increment, study 0: test device"), "{remark}");
+        assert!(bench.events.try_recv().is_err(), "closed once");
         assert_eq!(bench.run().await.device, SlotKind::Core);
     }
 }
@@ -278,7 +307,7 @@ async fn hanging_thread_is_abandoned() {
     let accelerators = one_device().with_min_time_limit(Duration::from_millis(20));
     let (on_core, on_device, is_closed, mut bench) = runs(Conduct::Hangs, accelerators, 3).await;
     assert_eq!((on_core, on_device, is_closed), (3, 1, true));
-    assert!(bench.closed.recv().await.unwrap().remark.contains("hangs"));
+    assert!(bench.closed().await.contains("hangs"));
 }
 
 #[actix::test]
@@ -286,7 +315,50 @@ async fn wrong_result_is_found_by_a_comparison_and_closes_the_slot() {
     let (on_core, on_device, is_closed, mut bench) =
         runs(Conduct::Wrong, one_device().with_check_rate(0.01), 3).await;
     assert_eq!((on_core, on_device, is_closed), (3, 1, true));
-    assert!(bench.closed.recv().await.unwrap().remark.contains("differs"));
+    assert!(bench.closed().await.contains("differs"));
+}
+
+/// The second task has computed before the comparison of the first one fails.
+#[actix::test]
+async fn result_of_a_device_that_was_wrong_before_does_not_count() {
+    let bench = Bench::new(Conduct::Wrong, one_device().with_check_rate(1e-9));
+    let (first, second) = tokio::join!(bench.run(), bench.run());
+    assert_eq!((first.device, second.device), (SlotKind::Core, SlotKind::Core));
+    assert_eq!((bench.runs(), bench.is_closed()), ((2, 2), true));
+}
+
+#[actix::test]
+async fn slot_is_free_once_its_task_has_computed() {
+    let mut bench = Bench::new(Conduct::Works, one_device());
+    for number in 1..3 {
+        assert_eq!(bench.run().await.download, Some(number));
+        let event = bench.events.recv().await;
+        assert!(matches!(event, Some(DeviceEvent::Computed(SlotId(1), it)) if it == number));
+    }
+    // A task that did not compute holds its slot until it has run on a core.
+    let mut bench = Bench::new(Conduct::Call, one_device());
+    assert_eq!(bench.run().await.download, None);
+    assert!(bench.events.try_recv().is_err());
+}
+
+#[actix::test]
+async fn failed_download_runs_the_task_on_a_core() {
+    let (on_core, on_device, is_closed, mut bench) = runs(Conduct::DownloadFails, one_device(), 1).await;
+    assert_eq!((on_core, on_device, is_closed), (1, 1, true));
+    assert!(bench.closed().await.contains("lost"));
+    let result = Bench::new(Conduct::DownloadFails, one_device()).run().await;
+    assert_eq!((result.download, result.device), (Some(1), SlotKind::Core));
+}
+
+#[actix::test]
+async fn hanging_download_is_abandoned_with_the_task_behind_it() {
+    let accelerators = one_device().with_min_time_limit(Duration::from_millis(20));
+    let mut bench = Bench::new(Conduct::DownloadHangs, accelerators);
+    let (first, second) = tokio::join!(bench.run(), bench.run());
+    assert_eq!((first.device, second.device), (SlotKind::Core, SlotKind::Core));
+    assert_eq!((first.download, second.download), (Some(1), None));
+    assert_eq!((bench.runs(), bench.is_closed()), ((2, 2), true));
+    assert!(bench.closed().await.contains("hangs"));
 }
 
 #[actix::test]

@@ -1,7 +1,8 @@
-//! Prefetch: inputs of the next task of an accelerator are uploaded while it runs a task, and results do not depend on it.
+//! Transfers beside tasks: inputs of the next task of an accelerator are uploaded while it runs a task, outputs of the task before are
+//! downloaded meanwhile, and results do not depend on it.
 
 use crate::toy::{Input, expected, input_key, plan, registry};
-use pleach_accelerate::{Device, DeviceError, Prefetcher, Transfers};
+use pleach_accelerate::{Device, DeviceError, DeviceOutput, OnDevice, Prefetcher, Transfers};
 use pleach_actors::embedded::{EmbeddedStudy, run};
 use pleach_actors::storage::Source;
 use pleach_actors::task::{Accelerators, unmetered};
@@ -28,6 +29,33 @@ const TASK_TIME: Duration = Duration::from_millis(5);
 struct Memory {
     ahead: Mutex<(Vec<Digest>, Transfers)>,
     arrived: Condvar,
+    downloads: Mutex<Downloads>,
+    began: Condvar,
+}
+
+/// Tasks that have begun on the device, and downloads that ended after a later task had begun.
+#[derive(Debug, Default)]
+struct Downloads {
+    begun: u32,
+    overlapped: u32,
+}
+
+/// An output on the device. It arrives once a later task has begun, or after the time of a task.
+struct Output {
+    memory: Arc<Memory>,
+    task: u32,
+    region: DataRegion,
+}
+
+impl OnDevice for Output {
+    fn download(self: Box<Self>) -> Result<DataRegion, DeviceError> {
+        let downloads = self.memory.downloads.lock().expect("the lock");
+        let is_alone = |downloads: &mut Downloads| downloads.begun == self.task;
+        let waited = self.memory.began.wait_timeout_while(downloads, 10 * TASK_TIME, is_alone);
+        let (mut downloads, waited) = waited.expect("the lock");
+        downloads.overlapped += u32::from(!waited.timed_out());
+        Ok(self.region)
+    }
 }
 
 /// A device with one counter for each region.
@@ -141,9 +169,14 @@ impl Accelerated for Step {
         device: &mut dyn Device,
         inputs: &[&DataRegion],
         arguments: &[Value],
-    ) -> Result<Vec<DataRegion>, AcceleratedError> {
+    ) -> Result<Vec<DeviceOutput>, AcceleratedError> {
         self.on_device.fetch_add(1, Ordering::SeqCst);
         let device: &mut TestDevice = device.as_any_mut().downcast_mut().expect("the test device");
+        let mut downloads = device.memory.downloads.lock().expect("the lock");
+        downloads.begun += 1;
+        let task = downloads.begun;
+        drop(downloads);
+        device.memory.began.notify_all();
         let mut ahead = device.memory.ahead.lock().expect("the lock");
         for input in inputs {
             if let Some(found) = ahead.0.iter().position(|digest| *digest == input.digest()) {
@@ -152,15 +185,21 @@ impl Accelerated for Step {
             }
         }
         drop(device.memory.arrived.wait_timeout(ahead, TASK_TIME).expect("the lock"));
-        Ok(self.inner.run(inputs, arguments)?)
+        let output = |region| -> Box<dyn OnDevice> {
+            Box::new(Output { memory: Arc::clone(&device.memory), task, region })
+        };
+        let outputs = self.inner.run(inputs, arguments)?.into_iter().map(output);
+        Ok(outputs.map(DeviceOutput::Device).collect())
     }
 }
 
-/// Runs a study on a core and, with `fails`, a device. Returns its results, the tasks on the device, and its prefetched bytes.
-fn execute(fails: Option<bool>) -> (Vec<Option<f64>>, u32, (u64, u64)) {
+/// Runs a study on a core and, with `fails`, a device. Returns its results, the tasks on the device, its prefetched bytes, and the
+/// downloads beside a later task.
+fn execute(fails: Option<bool>) -> (Vec<Option<f64>>, u32, (u64, u64), u32) {
     let sets: Vec<(usize, [i64; 5])> = (0..24).map(|n| (n as usize % 3, [n, n % 5, 3, n % 2, 5])).collect();
     let memory = Arc::<Memory>::default();
-    let devices = fails.map(|fails| Box::new(TestDevice { memory, fails }) as Box<dyn Device>);
+    let there = Arc::clone(&memory);
+    let devices = fails.map(|fails| Box::new(TestDevice { memory: there, fails }) as Box<dyn Device>);
     let accelerators = Accelerators::new(devices.into_iter().collect());
     let on_device = Arc::<AtomicU32>::default();
     let inner = Arc::clone(registry().0.get("toy.step", 1).expect("it is linked in"));
@@ -197,22 +236,26 @@ fn execute(fails: Option<bool>) -> (Vec<Option<f64>>, u32, (u64, u64)) {
         assert_eq!(*found, Some(expected(*tile as f64 + 1.0, set)));
     }
     let prefetched = accelerators.states().iter().map(|state| state.prefetched_bytes()).next();
-    (results, on_device.load(Ordering::SeqCst), prefetched.unwrap_or_default())
+    let overlapped = memory.downloads.lock().expect("the lock").overlapped;
+    (results, on_device.load(Ordering::SeqCst), prefetched.unwrap_or_default(), overlapped)
 }
 
 #[test]
-fn inputs_are_prefetched_and_results_are_those_of_cores() {
-    let (on_cores, none, _) = execute(None);
-    let (results, on_device, (prefetched, used)) = execute(Some(false));
-    println!("{on_device} tasks on the device, {prefetched} B prefetched, {used} B of them used");
+fn transfers_run_beside_tasks_and_results_are_those_of_cores() {
+    let (on_cores, none, ..) = execute(None);
+    let (results, on_device, (prefetched, used), overlapped) = execute(Some(false));
+    println!(
+        "{on_device} tasks on the device, {prefetched} B prefetched, {used} B of them used, {overlapped} downloads beside a task"
+    );
     assert_eq!((&results, none), (&on_cores, 0));
     assert!(on_device > 0);
+    assert!(overlapped > 0, "no output was downloaded beside a task");
     assert!(used > 0 && used <= prefetched, "{used} B of {prefetched} prefetched bytes were used");
 }
 
 #[test]
 fn errors_of_a_prefetch_change_nothing() {
-    let (results, on_device, prefetched) = execute(Some(true));
+    let (results, on_device, prefetched, _) = execute(Some(true));
     assert_eq!(results, execute(None).0);
     assert!(on_device > 0);
     assert_eq!(prefetched, (0, 0));

@@ -1,7 +1,8 @@
 //! OpenCL devices of a program without the cargo feature `opencl`: none can exist.
 
 use crate::kernel::{Argument, Program};
-use crate::{Device, DeviceError};
+use crate::output::RasterForm;
+use crate::{Device, DeviceError, DeviceOutput};
 use pleach_regions::DataRegion;
 use std::convert::Infallible;
 
@@ -46,7 +47,10 @@ impl Task<'_> {
     }
 
     /// Cannot be called.
-    pub fn keep(&mut self, _: &DataRegion, _: Buffer) {
+    ///
+    /// # Errors
+    /// Never returns.
+    pub fn output(&mut self, _: Buffer, _: RasterForm) -> Result<DeviceOutput, DeviceError> {
         match *self.0 {}
     }
 

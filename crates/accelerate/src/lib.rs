@@ -12,6 +12,7 @@ mod kernel;
 pub mod kernels;
 #[cfg(feature = "opencl")]
 mod opencl;
+mod output;
 mod spec;
 
 #[cfg(not(feature = "opencl"))]
@@ -21,4 +22,5 @@ pub use emulated::EmulatedDevice;
 pub use find::{FindError, FoundDevices, find};
 #[cfg(feature = "opencl")]
 pub use opencl::{Buffer, OpenClDevice, Task, probe::serve_probe};
+pub use output::{DeviceOutput, OnDevice, RasterForm};
 pub use spec::{DeviceSpec, ParseSpecError};

@@ -1,10 +1,11 @@
-//! OpenCL devices: an in-order queue for tasks and one for prefetches each, compiled programs, buffers and resident regions.
+//! OpenCL devices: in-order queues for tasks, prefetches and downloads, compiled programs, buffers and resident regions.
 //!
 //! The loader `libOpenCL` is opened at run time, so the program starts without it. All unsafe calls of the driver are in this
 //! module. Their arguments come from the kernels of this crate only.
 
 mod candidates;
 mod device;
+mod download;
 mod errors;
 mod memory;
 mod prefetcher;

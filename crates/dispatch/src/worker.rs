@@ -37,7 +37,9 @@ use crate::{BucketId, LeaseId, PlanId, SlotId};
 use admission::{Admission, takes};
 pub use effect::Effect;
 pub use policy::{SchedulePolicy, UnknownPolicy, WorkerSlots};
-use state::{BucketEntry, Buckets, Devices, ManagerSync, Memory, Prefetches, Requests, Slots, Studies, Tail};
+use state::{
+    BucketEntry, Buckets, Devices, Downloads, ManagerSync, Memory, Prefetches, Requests, Slots, Studies, Tail,
+};
 use std::collections::VecDeque;
 use time_limit::Clock;
 
@@ -54,6 +56,7 @@ pub struct Worker {
     tail: Tail,
     devices: Devices,
     prefetches: Prefetches,
+    downloads: Downloads,
     stopping: bool,
     has_left: bool,
     effects: VecDeque<Effect>,
@@ -75,6 +78,7 @@ impl Worker {
             tail: Tail::default(),
             devices: Devices::default(),
             prefetches: Prefetches::default(),
+            downloads: Downloads::default(),
             stopping: false,
             has_left: false,
             effects: VecDeque::new(),
@@ -150,6 +154,10 @@ impl Worker {
     pub fn handle_slot_free(&mut self, slot: SlotId, lease: LeaseId, demand: BucketDemand) {
         self.slots.release(slot);
         self.prefetches.end(slot);
+        self.handle_task_ended(lease, demand);
+    }
+
+    fn handle_task_ended(&mut self, lease: LeaseId, demand: BucketDemand) {
         self.tail.clear_refusal();
         if let Some(held) = self.buckets.get_mut(lease) {
             held.clear_return();
@@ -228,10 +236,10 @@ impl Worker {
         self.slots.free() > 0
     }
 
-    /// Counts tasks that have a slot.
+    /// Counts tasks that have a slot, or whose outputs are being downloaded.
     #[must_use]
     pub fn running(&self) -> usize {
-        self.slots.running()
+        self.slots.running() + self.downloads.len()
     }
 
     /// Returns the bytes held and reserved, as far as this state machine knows them.
@@ -254,7 +262,7 @@ impl Worker {
     /// After the `echo` of such a sync, admits tasks in order.
     fn balance_after(&mut self, echo: bool) {
         if self.stopping {
-            if self.slots.running() == 0 && !self.has_left {
+            if self.running() == 0 && !self.has_left {
                 self.has_left = true;
                 self.effects.push_back(Effect::Leave);
             }
@@ -289,8 +297,7 @@ impl Worker {
             self.ask_for_rest();
         }
         // A running task or a missing demand brings an event that balances again.
-        let ready =
-            self.first_ready().filter(|_| self.slots.running() == 0 && self.buckets.without_demand() == 0);
+        let ready = self.first_ready().filter(|_| self.running() == 0 && self.buckets.without_demand() == 0);
         match ready {
             // Other tasks run or none is ready, so the answer to an earlier sync must not force one.
             None => self.sync.cancel(),

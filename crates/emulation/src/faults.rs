@@ -1,7 +1,7 @@
 //! Stand-in of an operation whose device fails: the CPU variant works, and the device variant meets the fault of its argument.
 
 use crate::operations::{IDS, TOKEN, TOKEN_PORT, VERSION, token, wait};
-use pleach_accelerate::{Device, DeviceError};
+use pleach_accelerate::{Device, DeviceError, DeviceOutput};
 use pleach_regions::DataRegion;
 use pleach_workflow::{
     Accelerated, AcceleratedError, Accepts, Argument, Operation, OperationError, Port, Value,
@@ -84,7 +84,7 @@ impl Accelerated for Faulty {
         device: &mut dyn Device,
         inputs: &[&DataRegion],
         arguments: &[Value],
-    ) -> Result<Vec<DataRegion>, AcceleratedError> {
+    ) -> Result<Vec<DeviceOutput>, AcceleratedError> {
         check_count("inputs", self.inputs().len(), inputs.len())?;
         check_arguments(self.arguments(), arguments)?;
         let name = device.name().to_owned();
@@ -103,12 +103,12 @@ impl Accelerated for Faulty {
                 let cause = "emulated fault".to_owned();
                 DeviceError::Call { device: name, call: "emulated call", cause }.into()
             }
-            Value::Integer(4) => return Ok(vec![DataRegion::Scalar(1.0)]),
+            Value::Integer(4) => return Ok(vec![DeviceOutput::Host(DataRegion::Scalar(1.0))]),
             Value::Integer(5) => {
                 wait(HANG_SECONDS);
-                return Ok(token());
+                return Ok(DeviceOutput::on_host(token()));
             }
-            _ => return Ok(token()),
+            _ => return Ok(DeviceOutput::on_host(token())),
         })
     }
 }
@@ -125,7 +125,7 @@ mod tests {
         let mut cause = |fault: i64| {
             let arguments = [Value::Integer(1), Value::Integer(fault)];
             assert_eq!(Faulty.run(&[&input], &arguments).unwrap(), token());
-            match Faulty.run_on(&mut device, &[&input], &arguments) {
+            match Faulty.run_to_host(&mut device, &[&input], &arguments) {
                 Ok(outputs) => {
                     if outputs == token() {
                         "none"

@@ -5,7 +5,7 @@
 //! (`runtime/examples/PipelineTasks`).
 
 use crate::operations::{IDS, TOKEN, TOKEN_PORT, VERSION, token, wait};
-use pleach_accelerate::{Device, DeviceError};
+use pleach_accelerate::{Device, DeviceError, DeviceOutput};
 use pleach_regions::DataRegion;
 use pleach_workflow::{
     Accelerated, AcceleratedError, Accepts, Argument, Operation, OperationError, Port, Value,
@@ -118,14 +118,14 @@ impl Accelerated for Kernel {
         device: &mut dyn Device,
         inputs: &[&DataRegion],
         arguments: &[Value],
-    ) -> Result<Vec<DataRegion>, AcceleratedError> {
+    ) -> Result<Vec<DeviceOutput>, AcceleratedError> {
         let (seconds, gain) = self.checked(inputs, arguments)?;
         let Some(factor) = device.emulation() else {
             let (device, cause) = (device.name().to_owned(), format!("{} has no kernel", self.name));
             return Err(DeviceError::Unsupported { device, cause }.into());
         };
         wait(seconds / (gain * factor));
-        Ok(token())
+        Ok(DeviceOutput::on_host(token()))
     }
 }
 
@@ -145,7 +145,7 @@ mod tests {
             let variant = kernel.accelerated().unwrap();
             assert!(variant.gain() > 1.0 && variant.device_bytes(100) == 1200);
             let mut device = EmulatedDevice::new(2.0, None);
-            assert_eq!(variant.run_on(&mut device, &[&input], &arguments).unwrap(), on_core);
+            assert_eq!(variant.run_to_host(&mut device, &[&input], &arguments).unwrap(), on_core);
             assert!(kernel.run(&[&input], &[Value::Integer(1), real(0.001), real(0.0)]).is_err());
         }
     }

@@ -4,7 +4,7 @@ use crate::identity::Identity;
 use crate::intern::interned;
 use crate::manifest::{self, Declaration, Determinism};
 use crate::process::Limits;
-use pleach_accelerate::Device;
+use pleach_accelerate::{Device, DeviceOutput};
 use pleach_regions::{DataRegion, WrongElement};
 use pleach_workflow::{
     Accelerated, AcceleratedError, Argument, Meter, Operation, OperationError, Port, Value,
@@ -225,8 +225,8 @@ impl<R: Runs> Accelerated for DeclaredOperation<R> {
         _: &mut dyn Device,
         inputs: &[&DataRegion],
         arguments: &[Value],
-    ) -> Result<Vec<DataRegion>, AcceleratedError> {
-        Ok(self.0.run(inputs, arguments).0?)
+    ) -> Result<Vec<DeviceOutput>, AcceleratedError> {
+        Ok(DeviceOutput::on_host(self.0.run(inputs, arguments).0?))
     }
 }
 

@@ -78,13 +78,13 @@ fn measure(
     core: Cost,
 ) -> Result<(), Box<dyn Error>> {
     let Some(variant) = operation.accelerated() else { return Ok(()) };
-    if variant.run_on(device, inputs, arguments)? != wanted {
+    if variant.run_to_host(device, inputs, arguments)? != wanted {
         return Err(format!("{} on {}: the bits differ", operation.name(), device.name()).into());
     }
-    let resident = median(|| variant.run_on(device, inputs, arguments).map(drop))?;
+    let resident = median(|| variant.run_to_host(device, inputs, arguments).map(drop))?;
     let transferred = median(|| {
         device.clear();
-        variant.run_on(device, inputs, arguments).map(drop)
+        variant.run_to_host(device, inputs, arguments).map(drop)
     })?;
     println!("  {}: declared {:.1} x", device.name(), variant.gain());
     for (how, cost) in [("with transfers", transferred), ("resident", resident)] {

@@ -11,9 +11,9 @@ pub(crate) use counted::{COUNTED_MASKS, COUNTED_OBJECTS};
 
 use crate::objects::{self, OwnedComparison};
 use crate::typed_operation::{Arguments, DeviceVariant, Inputs, TypedOperation, port};
-use pleach_accelerate::Task;
 use pleach_accelerate::kernels::ImageSize;
 use pleach_accelerate::kernels::overlap::{Extent, count_overlap};
+use pleach_accelerate::{DeviceOutput, Task};
 use pleach_regions::{DataRegion, ElementType, PixelRectangle, Table};
 use pleach_workflow::{AcceleratedError, OperationError};
 
@@ -123,12 +123,12 @@ fn masks_within(
     task: &mut Task<'_>,
     inputs: &Inputs<'_>,
     within: PixelRectangle,
-) -> Result<Vec<DataRegion>, AcceleratedError> {
+) -> Result<Vec<DeviceOutput>, AcceleratedError> {
     let (mask, reference) = (task.input(inputs.region(0))?, task.input(inputs.region(1))?);
     let size = ImageSize { width_px: within.width_px, height_px: within.height_px };
     let extent = Extent::Rectangle { left_px: within.x_px, top_px: within.y_px, size };
     let [both, either] = count_overlap(task, [&mask, &reference], inputs.image_size(task)?, extent)?;
-    Ok(vec![DataRegion::Table(metrics(both, either))])
+    Ok(vec![DeviceOutput::Host(DataRegion::Table(metrics(both, either)))])
 }
 
 /// Counts the pixels in both masks and the pixels in either.

@@ -9,8 +9,8 @@ mod transfer;
 
 use crate::typed_operation::{DeviceVariant, Inputs, TypedOperation, port};
 use color_table::ColorTable;
-use pleach_accelerate::Task;
 use pleach_accelerate::kernels::colors::{self, CountedColor};
+use pleach_accelerate::{DeviceOutput, Task};
 use pleach_regions::{DataRegion, ElementType};
 use pleach_workflow::{
     Accelerated, AcceleratedError, Argument, Operation, OperationError, Port, StainFit, Value,
@@ -123,7 +123,7 @@ fn run_on(
     task: &mut Task<'_>,
     inputs: &Inputs<'_>,
     fit: StainFit,
-) -> Result<Vec<DataRegion>, AcceleratedError> {
+) -> Result<Vec<DeviceOutput>, AcceleratedError> {
     let (image, size) = (task.input(inputs.region(0))?, inputs.image_size(task)?);
     let normalized = colors::map_colors(task, &image, size, |counted| {
         let bgr = |counted: &CountedColor| {
@@ -136,9 +136,7 @@ fn run_on(
         map_colors(&mut table, fit);
         pixels.iter().map(|pixel| *table.entry(pixel)).collect()
     })?;
-    let outputs = vec![inputs.bgr(task.download(&normalized)?)?];
-    task.keep(&outputs[0], normalized);
-    Ok(outputs)
+    Ok(vec![inputs.bgr_on(task, normalized)?])
 }
 
 fn run(inputs: &Inputs<'_>, fit: StainFit) -> Result<Vec<DataRegion>, OperationError> {

@@ -6,7 +6,7 @@
 use crate::kernels::Connectivity;
 use crate::objects::PixelObjects;
 use pleach_accelerate::kernels::{self, ImageSize};
-use pleach_accelerate::{Device, DeviceError, OpenClDevice, Task};
+use pleach_accelerate::{Buffer, Device, DeviceError, DeviceOutput, OpenClDevice, RasterForm, Task};
 use pleach_regions::{
     AnnotatedObjects, DataRegion, DenseArray, ElementType, LabelMap, PartError, PixelRectangle, RaggedArray,
     Raster, ShapeError, Table, WrongElement,
@@ -73,7 +73,7 @@ pub(crate) struct DeviceVariant {
     /// Buffers whose size does not depend on the image.
     pub(crate) fixed_bytes: u64,
     pub(crate) run:
-        fn(&mut Task<'_>, &Inputs<'_>, &Arguments<'_>) -> Result<Vec<DataRegion>, AcceleratedError>,
+        fn(&mut Task<'_>, &Inputs<'_>, &Arguments<'_>) -> Result<Vec<DeviceOutput>, AcceleratedError>,
 }
 
 /// An operation as its variant for accelerators.
@@ -91,7 +91,7 @@ impl Accelerated for TypedOperation {
         device: &mut dyn Device,
         inputs: &[&DataRegion],
         arguments: &[Value],
-    ) -> Result<Vec<DataRegion>, AcceleratedError> {
+    ) -> Result<Vec<DeviceOutput>, AcceleratedError> {
         let inputs = Inputs::check(self.inputs, inputs)?;
         let arguments = Arguments::check(self.arguments, arguments)?;
         let Some(variant) = &self.device else {
@@ -302,6 +302,34 @@ impl<'a> Inputs<'a> {
     /// Creates a mask of the inputs' size.
     pub(crate) fn mask(&self, data: Vec<u8>) -> Result<DataRegion, OperationError> {
         Ok(DataRegion::Mask(Raster::new(self.width_px, self.height_px, 1, data)?))
+    }
+
+    /// Makes a mask of the inputs' size of pixels on the device.
+    pub(crate) fn mask_on(&self, task: &mut Task<'_>, pixels: Buffer) -> Result<DeviceOutput, DeviceError> {
+        self.raster_on(task, pixels, 1, DataRegion::Mask)
+    }
+
+    /// Makes a gray image of the inputs' size of pixels on the device.
+    pub(crate) fn gray_on(&self, task: &mut Task<'_>, pixels: Buffer) -> Result<DeviceOutput, DeviceError> {
+        self.raster_on(task, pixels, 1, DataRegion::Gray8)
+    }
+
+    /// Makes a color image of the inputs' size of pixels on the device.
+    pub(crate) fn bgr_on(&self, task: &mut Task<'_>, pixels: Buffer) -> Result<DeviceOutput, DeviceError> {
+        self.raster_on(task, pixels, 3, DataRegion::Bgr8)
+    }
+
+    fn raster_on(
+        &self,
+        task: &mut Task<'_>,
+        pixels: Buffer,
+        channels: u8,
+        region: fn(Raster) -> DataRegion,
+    ) -> Result<DeviceOutput, DeviceError> {
+        task.output(
+            pixels,
+            RasterForm { width_px: self.width_px, height_px: self.height_px, channels, region },
+        )
     }
 
     /// Creates a gray image of the inputs' size.

@@ -16,6 +16,7 @@ use pleach_dispatch::directory::MemberId;
 use pleach_dispatch::memory_estimates::MemoryEstimates;
 use pleach_dispatch::{LeaseId, SlotId};
 use pleach_regions::{RegionIdentity, RegionKey};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Resources shared by the tasks of a worker.
@@ -30,6 +31,8 @@ pub(crate) struct TaskResources {
     exclusions: Arc<DeviceExclusions>,
     /// Lease of the task in each slot.
     occupants: Vec<Option<LeaseId>>,
+    /// By accelerator and number of the download: lease of the task whose outputs are being downloaded.
+    downloads: BTreeMap<(SlotId, u64), LeaseId>,
     results: Arc<Mutex<TaskResults>>,
     estimates: Arc<Mutex<MemoryEstimates>>,
     /// Result directory, for a worker of a cluster.
@@ -89,9 +92,23 @@ impl TaskResources {
         assert_eq!(before, Some(lease), "{slot} is freed by {lease}");
     }
 
-    /// Counts occupied slots.
+    /// Frees the slot of a task whose outputs are being downloaded.
+    pub(crate) fn begin_download(&mut self, slot: SlotId, number: u64) {
+        let lease = self.occupants[slot.index()].take();
+        assert!(lease.is_some(), "{slot} downloads, and has no task");
+        let before = lease.and_then(|lease| self.downloads.insert((slot, number), lease));
+        assert_eq!(before, None, "download {number} of {slot} begins twice");
+    }
+
+    /// Ends the download of a task of a lease.
+    pub(crate) fn end_download(&mut self, slot: SlotId, number: u64, lease: LeaseId) {
+        let before = self.downloads.remove(&(slot, number));
+        assert_eq!(before, Some(lease), "{slot} has downloaded for {lease}");
+    }
+
+    /// Counts tasks that have a slot, or whose outputs are being downloaded.
     pub(crate) fn occupied(&self) -> usize {
-        self.occupants.iter().flatten().count()
+        self.occupants.iter().flatten().count() + self.downloads.len()
     }
 
     /// Locks the task results. Held only for lookups and updates in memory, never across a send or a wait: stage actors

@@ -1,5 +1,6 @@
 //! An OpenCL device with its context and queue.
 
+use super::download::Downloads;
 use super::errors::call_error;
 use super::memory::{Buffer, DeviceMemory};
 use super::prefetcher::OpenClPrefetcher;
@@ -21,12 +22,11 @@ pub struct OpenClDevice {
     pub(super) memory: Arc<DeviceMemory>,
     pub(super) compiled: ManuallyDrop<CompiledKernels>,
     pub(super) queue: ManuallyDrop<CommandQueue>,
+    pub(super) downloads: Arc<Downloads>,
     pub(super) transfers: Transfers,
     pub(super) limit: Option<Duration>,
     /// End of the present task's time.
     pub(super) deadline: Option<Instant>,
-    /// Why no task can run on it any more.
-    pub(super) broken: Option<String>,
 }
 
 impl OpenClDevice {
@@ -40,15 +40,17 @@ impl OpenClDevice {
         let memory_bytes = id.global_mem_size().map_err(|error| failed("clGetDeviceInfo", error))?;
         let max_buffer_bytes = id.max_mem_alloc_size().map_err(|error| failed("clGetDeviceInfo", error))?;
         let limit_bytes = memory_limit.map_or(memory_bytes, |limit| limit.min(memory_bytes));
+        let memory = DeviceMemory::new(context, name.clone(), limit_bytes, max_buffer_bytes);
+        let memory = Arc::new(memory);
         Ok(Self {
-            memory: Arc::new(DeviceMemory::new(context, name.clone(), limit_bytes, max_buffer_bytes)),
+            downloads: Arc::new(Downloads::new(&memory)?),
+            memory,
             name,
             compiled: ManuallyDrop::default(),
             queue: ManuallyDrop::new(queue),
             transfers: Transfers::default(),
             limit: None,
             deadline: None,
-            broken: None,
         })
     }
 
@@ -67,8 +69,8 @@ impl OpenClDevice {
     /// # Errors
     /// Returns [`DeviceError::Lost`] after an error that ended the device.
     pub fn begin(&mut self) -> Result<Task<'_>, DeviceError> {
-        if let Some(cause) = &self.broken {
-            return Err(DeviceError::Lost { device: self.name.clone(), cause: cause.clone() });
+        if let Some(lost) = self.memory.lost() {
+            return Err(lost);
         }
         self.memory.regions().begin_task();
         let started = Instant::now();
@@ -85,12 +87,6 @@ impl OpenClDevice {
     /// Returns a buffer with undefined content. Evicts resident regions, the least recently used ones first, until it fits.
     pub(super) fn allocate(&mut self, bytes: usize) -> Result<Buffer, DeviceError> {
         self.memory.allocate(bytes, self.deadline)
-    }
-
-    /// Marks the device as unusable after an error.
-    pub(super) fn set_broken(&mut self, cause: String) {
-        self.broken = Some(cause);
-        self.memory.set_broken();
     }
 }
 
@@ -116,6 +112,7 @@ impl Device for OpenClDevice {
         Transfers {
             prefetched_bytes: prefetched.uploaded,
             used_prefetched_bytes: prefetched.used,
+            downloaded_bytes: self.transfers.downloaded_bytes + self.memory.downloaded_bytes(),
             ..self.transfers
         }
     }
@@ -136,7 +133,7 @@ impl Device for OpenClDevice {
 impl Drop for OpenClDevice {
     fn drop(&mut self) {
         // A driver may wait for a hanging kernel when its queue is released, and an error of a lost device would panic.
-        if self.broken.is_none() {
+        if !self.memory.is_broken() {
             // SAFETY: each field is dropped once, here, and not used afterwards. Kernels come before
             // their context, which `memory` releases.
             unsafe {

@@ -2,6 +2,7 @@
 //!
 //! The thread of the device and that of its prefetcher share it. The lock is held for look-ups and evictions, never during a transfer
 //! or an allocation of the driver. At most one region is being prefetched: a task that needs it, or its memory, waits for the end.
+//! A task that needs the memory of outputs that are being downloaded waits for these as well.
 
 use super::errors::{call_error, is_out_of_memory};
 use crate::DeviceError;
@@ -11,8 +12,8 @@ use parking_lot::{Condvar, Mutex, MutexGuard};
 use pleach_regions::DataRegion;
 use std::mem::ManuallyDrop;
 use std::ptr;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Weak};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::Instant;
 
 /// Bytes on a device. Clones refer to the same bytes, which are freed with the last one.
@@ -90,6 +91,8 @@ pub(super) struct ResidentRegions {
     regions: Vec<Resident>,
     /// The region that is being prefetched.
     uploading: Option<Weak<Identity>>,
+    /// Number of outputs that are not downloaded yet.
+    downloads: usize,
     /// Number of the present task, or of the last one.
     task: u64,
     prefetched: PrefetchedBytes,
@@ -158,11 +161,12 @@ pub(super) struct DeviceMemory {
     max_buffer_bytes: u64,
     used_bytes: Arc<AtomicU64>,
     regions: Mutex<ResidentRegions>,
-    /// A prefetch has ended.
-    uploaded: Condvar,
+    downloaded_bytes: AtomicU64,
+    /// A prefetch or a download has ended.
+    transferred: Condvar,
     pub(super) context: ManuallyDrop<Context>,
-    /// No call of the driver may wait for the device any more.
-    is_broken: AtomicBool,
+    /// Why no task can run on the device any more. No call of the driver may wait for it then.
+    broken: OnceLock<String>,
 }
 
 impl DeviceMemory {
@@ -173,9 +177,10 @@ impl DeviceMemory {
             max_buffer_bytes,
             used_bytes: Arc::default(),
             regions: Mutex::default(),
-            uploaded: Condvar::new(),
+            downloaded_bytes: AtomicU64::new(0),
+            transferred: Condvar::new(),
             context: ManuallyDrop::new(context),
-            is_broken: AtomicBool::new(false),
+            broken: OnceLock::new(),
         }
     }
 
@@ -195,13 +200,37 @@ impl DeviceMemory {
         self.regions.lock()
     }
 
-    // Relaxed: the flag guards no other data.
-    pub(super) fn set_broken(&self) {
-        self.is_broken.store(true, Ordering::Relaxed);
+    /// Marks the device as unusable after an error.
+    pub(super) fn set_broken(&self, cause: String) {
+        // The first error is the cause of the others.
+        let _ = self.broken.set(cause);
     }
 
     pub(super) fn is_broken(&self) -> bool {
-        self.is_broken.load(Ordering::Relaxed)
+        self.broken.get().is_some()
+    }
+
+    /// Returns the error of all calls after the one that ended the device.
+    pub(super) fn lost(&self) -> Option<DeviceError> {
+        let cause = self.broken.get()?.clone();
+        Some(DeviceError::Lost { device: self.name.clone(), cause })
+    }
+
+    pub(super) fn downloaded_bytes(&self) -> u64 {
+        self.downloaded_bytes.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn count_downloaded(&self, bytes: usize) {
+        self.downloaded_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+
+    pub(super) fn begin_download(&self) {
+        self.regions.lock().downloads += 1;
+    }
+
+    pub(super) fn end_download(&self) {
+        self.regions.lock().downloads -= 1;
+        self.transferred.notify_all();
     }
 
     /// Returns the buffer of a region for a task. Waits until `deadline` if the region is being prefetched. `None` if it is not on
@@ -232,8 +261,9 @@ impl DeviceMemory {
             if bytes as u64 <= self.max_buffer_bytes && self.fits(bytes) {
                 break self.reserve(bytes);
             }
-            // A prefetched region can be evicted once its upload has ended.
-            if regions.uploading.is_none() || !self.wait(&mut regions, deadline) {
+            // A prefetched region can be evicted once its upload has ended, and an output once it is downloaded.
+            let is_waiting = regions.uploading.is_some() || regions.downloads > 0;
+            if !is_waiting || !self.wait(&mut regions, deadline) {
                 return Err(self.out_of_memory(bytes as u64));
             }
         };
@@ -310,12 +340,12 @@ impl DeviceMemory {
         created.map(ManuallyDrop::new)
     }
 
-    /// Waits for the end of a prefetch. Returns false after `deadline`.
+    /// Waits for the end of a prefetch or of a download. Returns false after `deadline`.
     fn wait(&self, regions: &mut MutexGuard<'_, ResidentRegions>, deadline: Option<Instant>) -> bool {
         match deadline {
-            Some(deadline) => !self.uploaded.wait_until(regions, deadline).timed_out(),
+            Some(deadline) => !self.transferred.wait_until(regions, deadline).timed_out(),
             None => {
-                self.uploaded.wait(regions);
+                self.transferred.wait(regions);
                 true
             }
         }
@@ -337,6 +367,6 @@ struct EndOfPrefetch<'m>(&'m DeviceMemory);
 impl Drop for EndOfPrefetch<'_> {
     fn drop(&mut self) {
         self.0.regions.lock().uploading = None;
-        self.0.uploaded.notify_all();
+        self.0.transferred.notify_all();
     }
 }

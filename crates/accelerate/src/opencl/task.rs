@@ -1,10 +1,12 @@
 //! A task on an OpenCL device: uploads, kernels, downloads, within one time limit.
 
 use super::device::OpenClDevice;
+use super::download;
 use super::errors::{call_error, is_out_of_memory};
 use super::memory::Buffer;
-use crate::DeviceError;
 use crate::kernel::{Argument, Program};
+use crate::output::RasterForm;
+use crate::{DeviceError, DeviceOutput};
 use opencl3::error_codes::ClError;
 use opencl3::event::Event;
 use opencl3::kernel::Kernel;
@@ -56,13 +58,18 @@ impl<'d> Task<'d> {
             return Err(DeviceError::Unsupported { device: self.device.name.clone(), cause });
         };
         let buffer = self.upload(raster.data())?;
-        self.keep(region, buffer.clone());
+        self.device.memory.keep(region, buffer.clone());
         Ok(buffer)
     }
 
-    /// Keeps the bytes of an output on the device for later tasks, until its region is dropped or its memory is needed.
-    pub fn keep(&mut self, region: &DataRegion, buffer: Buffer) {
-        self.device.memory.keep(region, buffer);
+    /// Ends the computation of an output, which is downloaded later. Waits for the kernels. Allocate no buffer afterwards: it might
+    /// wait for the download.
+    ///
+    /// # Errors
+    /// Returns a [`DeviceError`].
+    pub fn output(&mut self, buffer: Buffer, form: RasterForm) -> Result<DeviceOutput, DeviceError> {
+        self.wait()?;
+        Ok(download::output(&self.device.downloads, buffer, form))
     }
 
     /// Copies bytes to the device.
@@ -226,7 +233,7 @@ impl<'d> Task<'d> {
             }
             if self.started.elapsed() > limit {
                 let error = DeviceError::TimedOut { device: self.device.name.clone(), limit };
-                self.device.set_broken(error.to_string());
+                self.device.memory.set_broken(error.to_string());
                 return Err(error);
             }
             if waiting.elapsed() < YIELD_LIMIT { thread::yield_now() } else { thread::sleep(POLL_INTERVAL) }
@@ -241,7 +248,7 @@ impl<'d> Task<'d> {
         }
         let error = call_error(&self.device.name, call, &error);
         if let DeviceError::Lost { cause, .. } = &error {
-            self.device.set_broken(cause.clone());
+            self.device.memory.set_broken(cause.clone());
         }
         error
     }

@@ -2,8 +2,8 @@
 
 use super::{OpenClDevice, Task};
 use crate::kernel::{Argument, Program};
-use crate::{Device, DeviceError, DeviceSpec, find};
-use pleach_regions::{DataRegion, Raster};
+use crate::{Device, DeviceError, DeviceOutput, DeviceSpec, RasterForm, find};
+use pleach_regions::{DataRegion, ElementType, Raster};
 use std::time::Duration;
 
 /// Calls `test` with each device, or says that there is none.
@@ -60,20 +60,52 @@ fn region_is_uploaded_once_and_freed_with_its_owner() {
     });
 }
 
+const MASK: RasterForm = RasterForm { width_px: 50, height_px: 50, channels: 1, region: DataRegion::Mask };
+
 #[test]
-fn kept_output_is_an_input_without_upload() {
-    for_devices("kept_output_is_an_input_without_upload", None, |device| {
+fn downloaded_output_is_an_input_without_upload() {
+    for_devices("downloaded_output_is_an_input_without_upload", None, |device| {
         let mut task = device.begin().unwrap();
         let buffer = task.filled(2_500, 3).unwrap();
-        let output = region(50, 3);
-        task.keep(&output, buffer);
+        let output = task.output(buffer, MASK).unwrap();
+        let output = DeviceOutput::download_all(vec![output]).unwrap().remove(0);
+        assert_eq!(output.raster(ElementType::Mask).unwrap().data(), [3; 2_500]);
         let mut task = device.begin().unwrap();
         let input = task.input(&output).unwrap();
         assert_eq!(task.download(&input).unwrap(), vec![3; 2_500]);
         drop((task, input));
-        assert_eq!(device.transfers().uploaded_bytes, 0);
+        let transfers = device.transfers();
+        assert_eq!((transfers.uploaded_bytes, transfers.downloaded_bytes), (0, 5_000));
         device.clear();
         assert_eq!((device.resident_regions(), device.used_bytes()), (0, 0));
+    });
+}
+
+/// The output of the first task comes down after the second has begun, from another thread, and its memory is not evicted.
+#[test]
+fn output_is_downloaded_while_a_later_task_runs() {
+    for_devices("output_is_downloaded_while_a_later_task_runs", Some(25_000), |device| {
+        let mut task = device.begin().unwrap();
+        let buffer = task.filled(2_500, 3).unwrap();
+        let output = task.output(buffer, MASK).unwrap();
+        let mut task = device.begin().unwrap();
+        let next = task.filled(20_000, 1).unwrap();
+        add(&mut task, &next, 4).unwrap();
+        // A buffer that fits only after the download waits for it.
+        let (found, buffer) = std::thread::scope(|scope| {
+            let download = scope.spawn(|| DeviceOutput::download_all(vec![output]).unwrap());
+            let buffer = task.buffer(3_000).unwrap();
+            (download.join().unwrap(), buffer)
+        });
+        assert_eq!(found[0].raster(ElementType::Mask).unwrap().data(), [3; 2_500]);
+        assert_eq!(task.download(&next).unwrap(), vec![5; 20_000]);
+        drop((task, next, buffer));
+        assert_eq!((device.used_bytes(), device.resident_regions()), (0, 0), "evicted for the buffer");
+        // An output that nobody downloads is freed.
+        let mut task = device.begin().unwrap();
+        let buffer = task.filled(2_500, 3).unwrap();
+        drop(task.output(buffer, MASK).unwrap());
+        task.buffer(25_000).unwrap();
     });
 }
 
@@ -258,7 +290,7 @@ fn prefetches_beside_tasks_leave_the_limit_and_the_results_alone() {
 fn broken_device_prefetches_nothing() {
     for_devices("broken_device_prefetches_nothing", None, |device| {
         let mut prefetcher = device.prefetcher().unwrap();
-        device.set_broken("a test".to_owned());
+        device.memory.set_broken("a test".to_owned());
         assert_eq!(prefetcher.prefetch(&region(10, 1)).unwrap(), 0);
         assert_eq!(device.used_bytes(), 0);
     });

@@ -110,7 +110,7 @@ impl Worker {
     /// Returns the bytes reserved by running tasks.
     #[must_use]
     pub fn reserved_bytes(&self) -> u64 {
-        self.slots.reserved_bytes()
+        self.slots.reserved_bytes().saturating_add(self.downloads.reserved_bytes())
     }
 
     /// Returns the bytes held by storage and buckets. A stage reports the outputs of a task as its slot becomes free, so

@@ -3,14 +3,15 @@
 //! Each bucket offers several ready tasks. For each idle slot, accelerators first, the worker tries the offers of all buckets in
 //! the order of its policy. The first one that the rules of `admission` admit runs there, with a fourth rule:
 //!
-//! 4. *It fits on the device.* The bytes of the task on an accelerator are within the limit of the device. Otherwise the task is
-//!    no candidate there.
+//! 4. *It fits on the device.* The bytes of the task on an accelerator, and of the task whose outputs are being downloaded from
+//!    there, are within the limit of the device. Otherwise the task is no candidate there.
 //!
 //! Rules 1 to 3 stay in bytes of the host, where inputs and outputs of all tasks are. A bucket under way that rule 2 refuses is
 //! passed by none: its memory would keep the others waiting. If only other rules refuse it, a task that rule 2 admits passes it,
 //! since both can still be finished.
 //!
-//! Inputs of the next task of an accelerator may go to the device ahead of it (`prefetch`).
+//! Inputs of the next task of an accelerator may go to the device ahead of it (`prefetch`), and outputs of the task before may come
+//! down meanwhile ([`handle_slot_computed`](Worker::handle_slot_computed)).
 //!
 //! Devices cause no deadlock. If nothing runs and nothing is admitted, the first task in rank runs on a core. A task that needs an
 //! accelerator gets one, whatever its bytes. With all accelerators closed it gets a core, where the shell fails it.
@@ -103,6 +104,21 @@ impl Worker {
         }
     }
 
+    /// Frees the accelerator of a task that has computed, and whose outputs are being downloaded: the next task starts there. The
+    /// task holds its bytes until [`handle_downloaded`](Self::handle_downloaded) with the same number of the download.
+    pub fn handle_slot_computed(&mut self, slot: SlotId, download: u64) {
+        let (reserved, device) = (self.slots.release(slot), self.prefetches.end(slot));
+        self.downloads.begin(slot, download, reserved, device);
+        self.tail.clear_refusal();
+        self.balance();
+    }
+
+    /// Frees the bytes of a task whose outputs have been downloaded, and handles the demand of its stage.
+    pub fn handle_downloaded(&mut self, slot: SlotId, download: u64, lease: LeaseId, demand: BucketDemand) {
+        self.downloads.end(slot, download);
+        self.handle_task_ended(lease, demand);
+    }
+
     /// Counts the slots that are not closed.
     #[must_use]
     pub fn open_slots(&self) -> usize {
@@ -180,7 +196,10 @@ impl Worker {
 
     /// Returns the tasks that may run in a slot, in the policy's order.
     fn in_order(&self, slot: SlotId, kind: SlotKind, tasks: &[Candidate]) -> Vec<Candidate> {
-        let may_run = |task: &&Candidate| self.may_run(&task.offer, kind);
+        let may_run = |task: &&Candidate| {
+            let fits = kind == SlotKind::Core || self.fits_on_device(slot, task.offer.device_bytes);
+            fits && self.may_run(&task.offer, kind)
+        };
         let mut tasks: Vec<Candidate> = tasks.iter().filter(may_run).copied().collect();
         let hint = |task: &Candidate| self.hint_order(slot, task);
         match (self.slots.by_kind().policy, kind) {
@@ -205,6 +224,11 @@ impl Worker {
             }
         }
         tasks
+    }
+
+    /// Returns whether bytes fit on a device beside the task whose outputs are being downloaded.
+    pub(super) fn fits_on_device(&self, slot: SlotId, bytes: u64) -> bool {
+        bytes.saturating_add(self.downloads.device_bytes(slot)) <= self.slots.by_kind().device_bytes
     }
 
     /// Returns whether a kind of slot can run a task, by its variants and by rule 4.

@@ -2,8 +2,9 @@
 //! runtime of Region Templates).
 //!
 //! A hint commits nothing. When the slot becomes free, the policy chooses as without hints. Only PATS prefers the hinted one of
-//! tasks with equal gains. Rule 4 of `devices` holds for the running task and the hinted one together. A task to run is admitted
-//! by its own bytes, because a device evicts prefetched regions when it needs their memory.
+//! tasks with equal gains. Rule 4 of `devices` holds for the running task, the one whose outputs are being downloaded and the hinted one
+//! together. A task to run is admitted without the bytes of hints, because a device evicts prefetched regions when it needs their
+//! memory.
 
 use super::devices::Candidate;
 use super::{Effect, Worker};
@@ -36,8 +37,9 @@ impl Worker {
         let is_open = |task: &&Candidate| self.prefetches.is_for(slot, task.id()) != Some(false);
         let tasks: Vec<Candidate> = tasks.iter().filter(is_open).copied().collect();
         let pick = self.admitted_at(slot, SlotKind::Accelerator, &tasks)?;
-        let bytes = self.prefetches.running_bytes(slot).saturating_add(pick.task.offer.device_bytes);
-        (pick.excess == 0 && bytes <= self.slots.by_kind().device_bytes).then_some(pick.task)
+        let running = self.prefetches.running_bytes(slot);
+        let fits = self.fits_on_device(slot, running.saturating_add(pick.task.offer.device_bytes));
+        (pick.excess == 0 && fits).then_some(pick.task)
     }
 
     /// Returns the order of tasks of equal gain: the one hinted for this slot, those without a hint, others.

@@ -84,7 +84,7 @@ impl Worker {
     pub(super) fn share(&mut self, waits: bool) {
         let is_coming = |held: &BucketEntry| held.demand().is_none_or(|demand| demand.resolving);
         let is_limited =
-            || self.slots.running() > 0 && !waits && !self.buckets.iter().any(|(_, held)| is_coming(held));
+            || self.running() > 0 && !waits && !self.buckets.iter().any(|(_, held)| is_coming(held));
         let is_busy = self.slots.free() == 0 || is_limited();
         let mut answered = Vec::new();
         for (lease, longer_than) in self.tail.asked() {

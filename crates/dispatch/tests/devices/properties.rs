@@ -48,6 +48,24 @@ proptest! {
         }
     }
 
+    /// The driver and the worker assert that an accelerator has one download at a time. Rule 4 lets no task run beside one that fills
+    /// the device.
+    #[test]
+    fn downloads_lose_no_task(setup in setups(), transfer_ms in 0u32..3, fails_every in prop_oneof![Just(None), (2u32..6).prop_map(Some)]) {
+        for policy in SchedulePolicy::ALL {
+            let slots = WorkerSlots { policy, ..setup.slots };
+            let transfer_ms = f64::from(transfer_ms);
+            let setup = Setup { slots, downloads: true, prefetch: true, transfer_ms, fails_every, ..setup.clone() };
+            let outcome = Clock::run(&setup);
+            prop_assert_eq!(outcome.ran.len(), setup.instances as usize * setup.tasks.len());
+            prop_assert!(outcome.ran.values().all(|ran| ran.len() == 1), "{policy}: {:?}", outcome.ran);
+            let slots = WorkerSlots { device_bytes: 1, ..slots };
+            let full = Clock::run(&Setup { slots, ..setup });
+            prop_assert_eq!(full.overlapped, 0);
+            prop_assert_eq!(full.ran.len(), outcome.ran.len());
+        }
+    }
+
     /// An accelerator as fast as a core is one more core to FCFS.
     #[test]
     fn accelerator_without_gain_is_a_core(setup in setups()) {

@@ -399,6 +399,56 @@ fn busy_accelerator_gets_one_hint_of_its_next_task() {
     }
 }
 
+/// Rule 4 counts the task whose outputs are being downloaded, which holds its host memory as well.
+#[test]
+fn next_task_starts_while_outputs_are_downloaded_if_both_fit() {
+    for (device_bytes, starts) in [(3, true), (2, false)] {
+        let mut worker = worker(WorkerSlots { device_bytes, ..slots(1, 1, SchedulePolicy::Pats) }, u64::MAX);
+        worker = occupied(worker);
+        let next = Offer { on_core: false, device_bytes: 2, ..offer(0, 3000, 0) };
+        assert_eq!(assign(&mut worker, 2, &[next]), []);
+        let reserved = worker.reserved_bytes();
+        worker.handle_slot_computed(SlotId(1), 7);
+        assert_eq!(grants(&mut worker), if starts { vec![(2, 1, 0)] } else { Vec::new() });
+        assert_eq!(worker.running(), 2 + usize::from(starts));
+        assert!(worker.reserved_bytes() >= reserved, "the task that has computed holds its bytes");
+        worker.handle_downloaded(SlotId(1), 7, LeaseId(1), demand(&[], 1));
+        assert_eq!(grants(&mut worker), if starts { Vec::new() } else { vec![(2, 1, 0)] });
+        assert_eq!(worker.running(), 2);
+    }
+}
+
+#[test]
+fn worker_leaves_after_its_downloads() {
+    let mut worker = occupied(worker(slots(1, 1, SchedulePolicy::Pats), u64::MAX));
+    worker.handle_slot_computed(SlotId(1), 7);
+    worker.handle_slot_free(SlotId(0), LeaseId(0), demand(&[], 1));
+    worker.handle_slot_closed(SlotId(1));
+    worker.handle_stop();
+    let leaves =
+        |worker: &mut Worker| std::iter::from_fn(|| worker.poll_effect()).any(|it| it == Effect::Leave);
+    assert!(!leaves(&mut worker));
+    worker.handle_downloaded(SlotId(1), 7, LeaseId(1), demand(&[], 1));
+    assert!(leaves(&mut worker));
+}
+
+#[test]
+fn hint_counts_the_task_whose_outputs_are_downloaded() {
+    for (device_bytes, hinted) in [(4, true), (3, false)] {
+        let mut worker = busy_with_prefetch(SchedulePolicy::Pats, device_bytes);
+        let next = |lease| (lease, Offer { on_core: false, device_bytes: 2, ..offer(0, 3000, 0) });
+        let (lease, offer) = next(2);
+        add(&mut worker, lease, &[offer]);
+        worker.handle_slot_computed(SlotId(1), 7);
+        hints(&mut worker);
+        deliver(&mut worker, 2, &[], 1);
+        // 1 of the download, 2 of the running task, 1 of the next one.
+        let (lease, offer) = next(3);
+        let found = add(&mut worker, lease, &[Offer { device_bytes: 1, ..offer }]);
+        assert_eq!(found, if hinted { vec![(3, 1, 0)] } else { Vec::new() }, "{device_bytes} bytes");
+    }
+}
+
 #[test]
 fn worker_without_prefetch_emits_no_hint() {
     let mut worker = busy(SchedulePolicy::Pats, u64::MAX);

@@ -253,6 +253,33 @@ fn prefetch_hides_uploads() {
     }
 }
 
+/// The download is the other half of the transfers. It ends beside the next task, and the task before frees its memory then.
+#[test]
+fn next_task_hides_downloads() {
+    println!(
+        "| policy | transfer | with prefetch | with downloads beside tasks as well | tasks beside a download |"
+    );
+    println!("| --- | --- | --- | --- | --- |");
+    for policy in SchedulePolicy::ALL {
+        for transfer_ms in [0.0, 10.0, 20.0, 40.0] {
+            let setup = Setup { transfer_ms, prefetch: true, ..example(policy, 40) };
+            let without = Clock::run(&setup);
+            let with = Clock::run(&Setup { downloads: true, ..setup });
+            println!(
+                "| {policy} | {transfer_ms} ms | {:.1} | {:.1} | {} |",
+                without.seconds, with.seconds, with.overlapped
+            );
+            assert_eq!((without.overlapped, without.ran.len()), (0, with.ran.len()));
+            let share = with.seconds / without.seconds;
+            assert!(share <= 1.01, "{policy}, {transfer_ms} ms: {share:.3} of the time");
+            if transfer_ms == 40.0 {
+                assert!(share <= 0.96, "{policy}: {share:.3} of the time, with downloads of 20 ms");
+                assert!(with.overlapped > 300, "{policy}: {} tasks ran beside a download", with.overlapped);
+            }
+        }
+    }
+}
+
 /// With transfers that are most of a task, tasks stay where their inputs are.
 #[test]
 fn tasks_stay_with_their_inputs() {

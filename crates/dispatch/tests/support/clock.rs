@@ -61,6 +61,8 @@ pub(crate) struct Setup {
     pub(crate) saved: f64,
     /// The upload of the next task, half of its transfers, begins when the worker hints it.
     pub(crate) prefetch: bool,
+    /// The download, half of the transfers, ends beside the next task.
+    pub(crate) downloads: bool,
     /// The manager answers whether it has more instances.
     pub(crate) answers: bool,
     /// Number of tasks on accelerators between two that end with an error of the device. The third error of a slot closes it.
@@ -80,6 +82,7 @@ impl Setup {
             transfer_ms: 0.0,
             saved: 0.5,
             prefetch: false,
+            downloads: false,
             answers: true,
             fails_every: None,
         }
@@ -128,6 +131,10 @@ pub(crate) struct Outcome {
     pub(crate) hints: u32,
     /// Tasks on the accelerator that they were hinted for.
     pub(crate) prefetched: u32,
+    /// Downloads beside the slot.
+    pub(crate) downloads: u64,
+    /// Tasks that ran while outputs of the task before were downloaded.
+    pub(crate) overlapped: u32,
     /// Closed slots.
     pub(crate) closed: u32,
 }
@@ -136,6 +143,15 @@ pub(crate) struct Outcome {
 enum Local {
     Begin(LeaseId),
     Granted(LeaseId, SlotId, NodeId),
+}
+
+/// What ends in a slot.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum End {
+    Task,
+    /// Of a task whose outputs remain to be downloaded.
+    Kernels,
+    Download,
 }
 
 struct Running {
@@ -149,11 +165,13 @@ pub(crate) struct Clock<'a> {
     stage: Stage,
     worker: Worker,
     now: Duration,
-    /// Ends of running tasks: time, number of the start, slot.
-    ends: BinaryHeap<Reverse<(Duration, u64, SlotId)>>,
+    /// Ends: time, number of the start, slot.
+    ends: BinaryHeap<Reverse<(Duration, u64, SlotId, End)>>,
     started: u64,
     buckets: BTreeMap<LeaseId, BucketExecution>,
     running: BTreeMap<SlotId, Running>,
+    /// By accelerator: the task whose outputs are being downloaded, when that ends, and its number.
+    downloading: BTreeMap<SlotId, (Running, Duration, u64)>,
     /// By accelerator: its last task.
     last: BTreeMap<SlotId, (LeaseId, NodeId)>,
     /// By accelerator: the hinted task, and when its upload began.
@@ -187,6 +205,7 @@ impl<'a> Clock<'a> {
             started: 0,
             buckets: BTreeMap::new(),
             running: BTreeMap::new(),
+            downloading: BTreeMap::new(),
             last: BTreeMap::new(),
             hints: BTreeMap::new(),
             uploaded: BTreeMap::new(),
@@ -206,10 +225,14 @@ impl<'a> Clock<'a> {
     pub(crate) fn run(setup: &'a Setup) -> Outcome {
         let mut clock = Self::new(setup);
         clock.follow();
-        while let Some(Reverse((now, _, slot))) = clock.ends.pop() {
+        while let Some(Reverse((now, _, slot, end))) = clock.ends.pop() {
             clock.now = now;
             clock.worker.handle_time(now);
-            clock.end(slot);
+            match end {
+                End::Task => clock.end(slot),
+                End::Kernels => clock.end_kernels(slot),
+                End::Download => clock.end_download(slot),
+            }
             clock.follow();
         }
         assert!(clock.buckets.is_empty(), "no task runs, and {} buckets are open", clock.buckets.len());
@@ -369,15 +392,61 @@ impl<'a> Clock<'a> {
         if self.setup.slots.kind(slot) == SlotKind::Accelerator {
             self.outcome.device_seconds += time.as_secs_f64();
         }
-        self.started += 1;
-        self.ends.push(Reverse((self.now + time, self.started, slot)));
+        self.outcome.overlapped += u32::from(self.downloading.contains_key(&slot));
+        let downloads = self.setup.downloads && self.setup.slots.kind(slot) == SlotKind::Accelerator;
+        if downloads {
+            self.push_end(self.now + time - self.download_time().mul_f64(scale), slot, End::Kernels);
+        } else {
+            self.push_end(self.now + time, slot, End::Task);
+        }
         let before = self.running.insert(slot, Running { lease, node, level });
         assert!(before.is_none(), "{slot} runs two tasks");
         self.worker.handle_demand(lease, demand);
     }
 
+    fn push_end(&mut self, time: Duration, slot: SlotId, end: End) {
+        self.started += 1;
+        self.ends.push(Reverse((time, self.started, slot, end)));
+    }
+
+    fn download_time(&self) -> Duration {
+        Duration::from_secs_f64(self.setup.transfer_ms / 2000.0)
+    }
+
+    /// Begins the download of a task, once that of the task before has ended.
+    fn end_kernels(&mut self, slot: SlotId) {
+        if let Some(&(_, until, _)) = self.downloading.get(&slot) {
+            return self.push_end(until, slot, End::Kernels);
+        }
+        let until = self.now + self.download_time();
+        let running = self.running.remove(&slot).expect("running");
+        self.outcome.downloads += 1;
+        self.downloading.insert(slot, (running, until, self.outcome.downloads));
+        self.push_end(until, slot, End::Download);
+        self.worker.handle_slot_computed(slot, self.outcome.downloads);
+    }
+
+    fn end_download(&mut self, slot: SlotId) {
+        let (running, _, number) = self.downloading.remove(&slot).expect("a download");
+        let (lease, demand, is_over) = self.finish(slot, running);
+        self.worker.handle_downloaded(slot, number, lease, demand);
+        if is_over {
+            self.worker.handle_bucket_finished(lease);
+        }
+    }
+
     fn end(&mut self, slot: SlotId) {
-        let Running { lease, node, level } = self.running.remove(&slot).expect("running");
+        let running = self.running.remove(&slot).expect("running");
+        let (lease, demand, is_over) = self.finish(slot, running);
+        self.worker.handle_slot_free(slot, lease, demand);
+        if is_over {
+            self.worker.handle_bucket_finished(lease);
+        }
+    }
+
+    /// Ends a task in its bucket. Returns the bucket's demand, and whether it was the last task.
+    fn finish(&mut self, slot: SlotId, running: Running) -> (LeaseId, BucketDemand, bool) {
+        let Running { lease, node, level } = running;
         let mut run = self.buckets.remove(&lease).expect("a bucket");
         let kind = self.setup.slots.kind(slot);
         self.on_devices += u32::from(kind == SlotKind::Accelerator);
@@ -407,11 +476,9 @@ impl<'a> Clock<'a> {
         }
         let demand = Self::demand(&run);
         self.offer(lease, &run);
-        self.worker.handle_slot_free(slot, lease, demand);
-        if is_over {
-            self.worker.handle_bucket_finished(lease);
-        } else {
+        if !is_over {
             self.buckets.insert(lease, run);
         }
+        (lease, demand, is_over)
     }
 }

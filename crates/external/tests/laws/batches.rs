@@ -244,7 +244,7 @@ fn accelerator_operation_runs_in_an_accelerator_slot_only() {
         assert_eq!(accelerated.device_bytes(1), bytes);
         assert!(accelerated.gain() > 1.0);
         let mut device = EmulatedDevice::new(2.0, None);
-        let outputs = accelerated.run_on(&mut device, &[], &[]).unwrap();
+        let outputs = accelerated.run_to_host(&mut device, &[], &[]).unwrap();
         assert_eq!(outputs, operation.run(&[], &[]).unwrap());
     }
     let digest = |package: &Package| package.operation("first").identity.digest();

@@ -4,8 +4,8 @@
 use super::{PIXELS_GAIN, count, metrics, owned_metrics};
 use crate::objects::compare_counted;
 use crate::typed_operation::{Arguments, DeviceVariant, Inputs, TypedOperation, port};
-use pleach_accelerate::Task;
 use pleach_accelerate::kernels::overlap::{Extent, count_overlap};
+use pleach_accelerate::{DeviceOutput, Task};
 use pleach_regions::{DataRegion, ElementType};
 use pleach_workflow::{AcceleratedError, OperationError};
 
@@ -65,11 +65,11 @@ fn masks_on(
     task: &mut Task<'_>,
     inputs: &Inputs<'_>,
     _: &Arguments<'_>,
-) -> Result<Vec<DataRegion>, AcceleratedError> {
+) -> Result<Vec<DeviceOutput>, AcceleratedError> {
     let (mask, reference) = (task.input(inputs.region(0))?, task.input(inputs.region(1))?);
     let (counted, size) = (task.input(inputs.region(2))?, inputs.image_size(task)?);
     let [both, either] = count_overlap(task, [&mask, &reference], size, Extent::Counted(&counted))?;
-    Ok(vec![DataRegion::Table(metrics(both, either))])
+    Ok(vec![DeviceOutput::Host(DataRegion::Table(metrics(both, either)))])
 }
 
 fn objects(inputs: &Inputs<'_>, _: &Arguments<'_>) -> Result<Vec<DataRegion>, OperationError> {

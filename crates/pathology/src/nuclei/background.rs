@@ -6,8 +6,8 @@
 use super::{BACKGROUND_COLUMN, NORMALIZED};
 use crate::kernels::{Connectivity, components::select};
 use crate::typed_operation::{Arguments, BYTE, DeviceVariant, Inputs, RATIO, TypedOperation, argument, port};
-use pleach_accelerate::Task;
 use pleach_accelerate::kernels::red::{self, RedThresholds};
+use pleach_accelerate::{DeviceOutput, Task};
 use pleach_regions::{DataRegion, ElementType, Table};
 use pleach_workflow::{AcceleratedError, OperationError};
 
@@ -53,14 +53,12 @@ fn run_on(
     task: &mut Task<'_>,
     inputs: &Inputs<'_>,
     arguments: &Arguments<'_>,
-) -> Result<Vec<DataRegion>, AcceleratedError> {
+) -> Result<Vec<DeviceOutput>, AcceleratedError> {
     let (image, size) = (task.input(inputs.region(0))?, inputs.image_size(task)?);
     let (strong, weak) = (min_red(arguments.real(3)), min_red(arguments.real(4)));
     let thresholds = RedThresholds { strong: &strong, weak: &weak, bright: bright(arguments) };
     let (rbc, background) = red::red_objects(task, &image, size, &thresholds)?;
-    let outputs = vec![inputs.mask(task.download(&rbc)?)?, flag(background, size.pixels() as u64)];
-    task.keep(&outputs[0], rbc);
-    Ok(outputs)
+    Ok(vec![inputs.mask_on(task, rbc)?, DeviceOutput::Host(flag(background, size.pixels() as u64))])
 }
 
 fn bright(arguments: &Arguments<'_>) -> [u8; 3] {

@@ -2,8 +2,8 @@
 
 use crate::kernels::{Connectivity, components::filter_by_area};
 use crate::typed_operation::{AREA, Arguments, DeviceVariant, Inputs, TypedOperation, argument, port};
-use pleach_accelerate::Task;
 use pleach_accelerate::kernels::areas;
+use pleach_accelerate::{DeviceOutput, Task};
 use pleach_regions::{DataRegion, ElementType};
 use pleach_workflow::{AcceleratedError, OperationError};
 
@@ -38,11 +38,9 @@ fn run_on(
     task: &mut Task<'_>,
     inputs: &Inputs<'_>,
     arguments: &Arguments<'_>,
-) -> Result<Vec<DataRegion>, AcceleratedError> {
+) -> Result<Vec<DeviceOutput>, AcceleratedError> {
     let (mask, size) = (task.input(inputs.region(0))?, inputs.image_size(task)?);
     let range = arguments.pixel_count(0)..arguments.pixel_count(1);
     let kept = areas::filter_by_area(task, &mask, size, true, range)?;
-    let outputs = vec![inputs.mask(task.download(&kept)?)?];
-    task.keep(&outputs[0], kept);
-    Ok(outputs)
+    Ok(vec![inputs.mask_on(task, kept)?])
 }

@@ -4,8 +4,8 @@ use crate::kernels::{Connectivity, above, components::fill_holes};
 use crate::typed_operation::{
     Arguments, BYTE, CONNECTIVITY, DeviceVariant, Inputs, TypedOperation, argument, port,
 };
-use pleach_accelerate::Task;
 use pleach_accelerate::kernels::masks::{self, Difference};
+use pleach_accelerate::{DeviceOutput, Task};
 use pleach_regions::{DataRegion, ElementType};
 use pleach_workflow::{AcceleratedError, OperationError};
 
@@ -41,14 +41,11 @@ fn run_on(
     task: &mut Task<'_>,
     inputs: &Inputs<'_>,
     arguments: &Arguments<'_>,
-) -> Result<Vec<DataRegion>, AcceleratedError> {
+) -> Result<Vec<DeviceOutput>, AcceleratedError> {
     let (rc, recon) = (task.input(inputs.region(0))?, task.input(inputs.region(1))?);
     let size = inputs.image_size(task)?;
     let eight = arguments.connectivity(1) == Connectivity::Eight;
     let Difference { difference, mask } =
         masks::filled_difference(task, [&rc, &recon], size, arguments.byte(0), eight)?;
-    let outputs = vec![inputs.gray(task.download(&difference)?)?, inputs.mask(task.download(&mask)?)?];
-    task.keep(&outputs[0], difference);
-    task.keep(&outputs[1], mask);
-    Ok(outputs)
+    Ok(vec![inputs.gray_on(task, difference)?, inputs.mask_on(task, mask)?])
 }

@@ -5,8 +5,8 @@ use crate::kernels::components::{fill_holes, filter_by_area};
 use crate::typed_operation::{
     AREA, Arguments, CONNECTIVITY, DeviceVariant, Inputs, TypedOperation, argument, port,
 };
-use pleach_accelerate::Task;
 use pleach_accelerate::kernels::{areas, masks};
+use pleach_accelerate::{DeviceOutput, Task};
 use pleach_regions::{DataRegion, ElementType};
 use pleach_workflow::{AcceleratedError, OperationError};
 
@@ -47,13 +47,11 @@ fn run_on(
     task: &mut Task<'_>,
     inputs: &Inputs<'_>,
     arguments: &Arguments<'_>,
-) -> Result<Vec<DataRegion>, AcceleratedError> {
+) -> Result<Vec<DeviceOutput>, AcceleratedError> {
     let (mask, size) = (task.input(inputs.region(0))?, inputs.image_size(task)?);
     let range = arguments.pixel_count(0)..arguments.pixel_count(1);
     let kept = areas::filter_by_area(task, &mask, size, false, range)?;
     let eight = arguments.connectivity(2) == Connectivity::Eight;
     let filled = masks::fill_holes(task, &kept, size, eight)?;
-    let outputs = vec![inputs.mask(task.download(&filled)?)?];
-    task.keep(&outputs[0], filled);
-    Ok(outputs)
+    Ok(vec![inputs.mask_on(task, filled)?])
 }

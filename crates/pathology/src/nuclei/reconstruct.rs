@@ -5,9 +5,9 @@ use crate::kernels::{Connectivity, morphology, reconstruct::reconstruct};
 use crate::typed_operation::{
     Arguments, CONNECTIVITY, DeviceVariant, Inputs, TypedOperation, argument, port,
 };
-use pleach_accelerate::Task;
 use pleach_accelerate::kernels::opening::{self, Opened};
 use pleach_accelerate::kernels::reconstruct as device_reconstruct;
+use pleach_accelerate::{DeviceOutput, Task};
 use pleach_regions::{DataRegion, ElementType};
 use pleach_workflow::{AcceleratedError, OperationError};
 
@@ -54,14 +54,11 @@ fn run_on(
     task: &mut Task<'_>,
     inputs: &Inputs<'_>,
     arguments: &Arguments<'_>,
-) -> Result<Vec<DataRegion>, AcceleratedError> {
+) -> Result<Vec<DeviceOutput>, AcceleratedError> {
     let (image, size) = (task.input(inputs.region(0))?, inputs.image_size(task)?);
     let Opened { inverted_red, marker, mask } = opening::open_inverted_red(task, &image, size)?;
     let eight = arguments.connectivity(0) == Connectivity::Eight;
     device_reconstruct::reconstruct(task, &marker, &mask, size.padded(1), eight)?;
     let recon = opening::without_margin(task, &marker, size)?;
-    let outputs = vec![inputs.gray(task.download(&inverted_red)?)?, inputs.gray(task.download(&recon)?)?];
-    task.keep(&outputs[0], inverted_red);
-    task.keep(&outputs[1], recon);
-    Ok(outputs)
+    Ok(vec![inputs.gray_on(task, inverted_red)?, inputs.gray_on(task, recon)?])
 }

@@ -4,8 +4,8 @@ use super::{BACKGROUND_COLUMN, opencv};
 use crate::kernels::components::{fill_holes, select};
 use crate::kernels::{Connectivity, above, morphology::open_cross};
 use crate::typed_operation::{Arguments, BYTE, DeviceVariant, Inputs, TypedOperation, argument, port};
-use pleach_accelerate::Task;
 use pleach_accelerate::kernels::masks;
+use pleach_accelerate::{DeviceOutput, Task};
 use pleach_regions::{DataRegion, ElementType};
 use pleach_workflow::{AcceleratedError, OperationError};
 
@@ -60,15 +60,13 @@ fn run_on(
     task: &mut Task<'_>,
     inputs: &Inputs<'_>,
     arguments: &Arguments<'_>,
-) -> Result<Vec<DataRegion>, AcceleratedError> {
+) -> Result<Vec<DeviceOutput>, AcceleratedError> {
     let size = inputs.image_size(task)?;
     if is_background(inputs)? {
-        return Ok(vec![inputs.mask(vec![0; size.pixels()])?]);
+        return Ok(vec![DeviceOutput::Host(inputs.mask(vec![0; size.pixels()])?)]);
     }
     let [diff, candidates, rbc] = [0, 1, 2].map(|index| inputs.region(index));
     let (diff, candidates, rbc) = (task.input(diff)?, task.input(candidates)?, task.input(rbc)?);
     let opened = masks::opened_objects(task, &diff, arguments.byte(0), [&candidates, &rbc], size)?;
-    let outputs = vec![inputs.mask(task.download(&opened)?)?];
-    task.keep(&outputs[0], opened);
-    Ok(outputs)
+    Ok(vec![inputs.mask_on(task, opened)?])
 }

@@ -37,7 +37,7 @@ pub(crate) fn run_on(
     numbers: &[f64],
 ) -> Result<Vec<DataRegion>, AcceleratedError> {
     let operation = operation(name);
-    operation.accelerated().unwrap().run_on(device, inputs, &arguments(&*operation, numbers))
+    operation.accelerated().unwrap().run_to_host(device, inputs, &arguments(&*operation, numbers))
 }
 
 /// Describes the first difference of the device's outputs from those of the CPU. `None` if all bits are equal.

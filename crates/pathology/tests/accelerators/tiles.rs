@@ -70,7 +70,7 @@ fn forced<'a>(
     move |operation, inputs, arguments| match operation.accelerated() {
         Some(variant) => {
             tasks.fetch_add(1, Ordering::Relaxed);
-            variant.run_on(device.lock().unwrap().as_mut(), inputs, arguments).unwrap()
+            variant.run_to_host(device.lock().unwrap().as_mut(), inputs, arguments).unwrap()
         }
         None => on_core(operation, inputs, arguments),
     }

@@ -2,7 +2,7 @@
 
 use super::OperationError;
 use crate::value::Value;
-use pleach_accelerate::{Device, DeviceError};
+use pleach_accelerate::{Device, DeviceError, DeviceOutput};
 use pleach_regions::DataRegion;
 use thiserror::Error;
 
@@ -17,7 +17,8 @@ pub trait Accelerated: Send + Sync {
     fn device_bytes(&self, pixels: u64) -> u64;
 
     /// Runs the operation once on `device`. Inputs, arguments and outputs are those of [`Operation::run`](super::Operation::run).
-    /// Outputs are in host memory.
+    /// Outputs are in host memory, or on the device with their kernels ended: they are downloaded while the device runs the next
+    /// task.
     ///
     /// # Errors
     /// Returns an [`AcceleratedError`]. After an error of the device the CPU variant can run instead.
@@ -26,7 +27,20 @@ pub trait Accelerated: Send + Sync {
         device: &mut dyn Device,
         inputs: &[&DataRegion],
         arguments: &[Value],
-    ) -> Result<Vec<DataRegion>, AcceleratedError>;
+    ) -> Result<Vec<DeviceOutput>, AcceleratedError>;
+
+    /// Runs the operation once on `device`, and downloads its outputs.
+    ///
+    /// # Errors
+    /// Returns an [`AcceleratedError`].
+    fn run_to_host(
+        &self,
+        device: &mut dyn Device,
+        inputs: &[&DataRegion],
+        arguments: &[Value],
+    ) -> Result<Vec<DataRegion>, AcceleratedError> {
+        Ok(DeviceOutput::download_all(self.run_on(device, inputs, arguments)?)?)
+    }
 }
 
 /// Error of a device variant.

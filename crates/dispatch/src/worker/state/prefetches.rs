@@ -60,16 +60,16 @@ impl Prefetches {
     /// Records the start of a task in an accelerator, with its bytes on the device.
     pub(crate) fn start(&mut self, slot: SlotId, task: TaskOf, bytes: u64) {
         self.void(|hint| hint == task);
+        self.running.insert(slot, bytes);
         if self.is_enabled {
-            self.running.insert(slot, bytes);
             self.due.insert(slot);
         }
     }
 
-    /// Records the end of a task. The hint of its slot stays until a task starts there.
-    pub(crate) fn end(&mut self, slot: SlotId) {
-        self.running.remove(&slot);
+    /// Records the end of a task. Returns its bytes on the device. The hint of its slot stays until a task starts there.
+    pub(crate) fn end(&mut self, slot: SlotId) -> u64 {
         self.due.remove(&slot);
+        self.running.remove(&slot).unwrap_or_default()
     }
 
     /// Removes a bucket.
@@ -90,10 +90,10 @@ impl Prefetches {
 
     /// Removes hints. A slot that is still busy is due again.
     fn void(&mut self, is_void: impl Fn(TaskOf) -> bool) {
-        let Self { running, due, hints, .. } = self;
+        let Self { is_enabled, running, due, hints } = self;
         hints.retain(|slot, hint| {
             let is_void = is_void(*hint);
-            if is_void && running.contains_key(slot) {
+            if is_void && *is_enabled && running.contains_key(slot) {
                 due.insert(*slot);
             }
             !is_void

@@ -94,14 +94,15 @@ impl Slots {
         self.assert_counts(slot);
     }
 
-    /// Frees the slot of a task that has ended, and its reserved bytes. A closed slot stays closed.
-    pub(crate) fn release(&mut self, slot: SlotId) {
+    /// Frees the slot of a task that has ended. Returns its reserved bytes. A closed slot stays closed.
+    pub(crate) fn release(&mut self, slot: SlotId) -> u64 {
         let reserved = self.running.remove(&slot);
         assert!(reserved.is_some(), "{slot} is freed, and was not taken");
         if !self.closed.contains(&slot) {
             self.free_of(slot).push(slot);
         }
         self.assert_counts(slot);
+        reserved.map_or(0, |(_, bytes)| bytes)
     }
 
     /// Closes a slot. Its running task, if any, ends with [`release`](Self::release). Returns false if it was closed before.
