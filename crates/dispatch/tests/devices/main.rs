@@ -8,3 +8,4 @@ mod rules;
 #[path = "../support/shapes.rs"]
 mod shapes;
 mod tables;
+mod transfers;

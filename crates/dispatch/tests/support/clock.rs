@@ -457,6 +457,7 @@ impl<'a> Clock<'a> {
             *errors += 1;
             if *errors == 3 {
                 self.worker.handle_slot_closed(slot);
+                self.hints.remove(&slot);
                 self.outcome.closed += 1;
             }
         } else {

@@ -304,7 +304,7 @@ mod tests {
         let deadline = Instant::now() + Duration::from_secs(60);
         while runs() {
             assert!(Instant::now() < deadline, "the child runs");
-            std::thread::sleep(Duration::from_millis(10));
+            std::thread::park_timeout(Duration::from_millis(10));
         }
     }
 }
