@@ -58,7 +58,8 @@ pub(crate) struct ManagerProcessArgs {
     /// controller.kubernetes.io/pod-deletion-cost
     #[arg(long, requires = "pools")]
     pub(crate) pod_deletion_cost: bool,
-    /// Folder of the service account that may patch these pods: ca.crt, namespace and token
+    /// Folder of the service account that may patch these pods, or scale their deployments: ca.crt,
+    /// namespace and token
     #[arg(long, value_name = "DIR", default_value = "/var/run/secrets/kubernetes.io/serviceaccount")]
     pub(crate) service_account: PathBuf,
     #[command(flatten)]

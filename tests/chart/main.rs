@@ -4,6 +4,7 @@
 //! kinds it uses. Invalid values are refused with a reason, and the hook's script runs. `src/cli/tests.rs` checks the
 //! commands against the binary, and `tests/cluster/rollout.rs` the studies during a rollout.
 
+mod accept;
 #[path = "../support/chart.rs"]
 mod chart;
 mod deploy;
@@ -13,12 +14,15 @@ mod objects;
 #[path = "../support/pleach.rs"]
 mod pleach;
 mod pods;
+mod security;
+mod upgrade;
 mod values;
 
 use chart::Tools;
 
 /// Values files in the chart's `ci` folder that the tests render.
-const VALUES: [&str; 6] = ["default", "minimal", "spot-burst", "lustre", "openshift", "accelerators"];
+const VALUES: [&str; 7] =
+    ["default", "minimal", "spot-burst", "manager-scaled", "lustre", "openshift", "accelerators"];
 
 fn file(values: &str) -> String {
     format!("helm/pleach/ci/{values}-values.yaml")

@@ -60,6 +60,70 @@ fn every_object_is_valid() {
     }
 }
 
+/// Options that no values file has together are valid together as well.
+#[test]
+fn combined_options_are_valid() {
+    let Some(tools) = Tools::of("combined_options_are_valid") else { return };
+    let monitoring = "monitoring.serviceMonitor.enabled=true,monitoring.prometheusRule.enabled=true,\
+                      monitoring.dashboards.enabled=true,monitoring.prometheusAddress=http://prometheus:9090";
+    let mut text = String::new();
+    let mut files = VALUES.iter().cycle();
+    for authority in ["job", "cert-manager", "secret"] {
+        for kind in ["none", "manager", "hpa", "keda"] {
+            let values = file(files.next().expect("a file"));
+            let authority = format!("authority.source={authority},authority.secret=own");
+            let scaling = format!("workerDefaults.autoscaling.kind={kind},manager.podDeletionCost=true");
+            let clients = "manager.ingress.enabled=true,manager.expose.type=NodePort";
+            let set = [monitoring, &authority, &scaling, clients].join(",");
+            let args = ["template", "rel", "helm/pleach", "--namespace", "studies", "--values", &values];
+            text += &tools.call("helm", &[&args[..], &["--set", &set]].concat()).expect("objects");
+        }
+    }
+    let kinds = validate(&tools, &text).unwrap_or_else(|why| panic!("{why}"));
+    for kind in ["HorizontalPodAutoscaler", "ScaledObject", "Certificate", "PrometheusRule", "Ingress"] {
+        assert!(kinds[kind].as_u64() >= Some(3), "{kind}: {kinds}");
+    }
+}
+
+/// A pool has one party that scales it: the manager with a role for its deployment, or an autoscaler.
+#[test]
+fn one_party_scales_a_pool() {
+    let Some(tools) = Tools::of("one_party_scales_a_pool") else { return };
+    for kind in ["none", "manager", "hpa", "keda"] {
+        let pools = format!(
+            r#"workerPools=[{{"name":"a","autoscaling":{{"kind":"{kind}"}}}},{{"name":"b","autoscaling":{{"kind":"hpa"}}}}]"#
+        );
+        let address = "monitoring.prometheusAddress=http://prometheus:9090";
+        let objects = tools.render(&["--set-json", &pools, "--set", address]).expect("objects");
+        let targets = |kind: &str| -> Vec<String> {
+            let all = of_kind(&objects, kind).into_iter();
+            all.filter_map(|object| object["spec"]["scaleTargetRef"]["name"].as_str())
+                .map(str::to_owned)
+                .collect()
+        };
+        let scalers: Vec<String> = [targets("HorizontalPodAutoscaler"), targets("ScaledObject")].concat();
+        let scaled_by_other = scalers.iter().filter(|target| *target == "rel-pleach-a").count();
+        assert_eq!(scaled_by_other, usize::from(["hpa", "keda"].contains(&kind)), "{kind}");
+        let roles =
+            of_kind(&objects, "Role").into_iter().flat_map(|role| role["rules"].as_array().expect("rules"));
+        let scales: Vec<&Value> =
+            roles.filter(|rule| strings(&rule["resources"]) == ["deployments/scale"]).collect();
+        let map = of_kind(&objects, "ConfigMap").into_iter().find(|map| name(map).ends_with("-pools"));
+        let file = map.and_then(|map| map["data"]["pools.toml"].as_str()).expect("pools");
+        let is_scaled = kind == "manager";
+        assert_eq!(file.matches("driver = \"kubernetes\"").count(), usize::from(is_scaled), "{file}");
+        assert_eq!(file.contains("deployment = \"rel-pleach-a\""), is_scaled, "{file}");
+        let expected = json!({
+            "apiGroups": ["apps"], "resources": ["deployments/scale"], "resourceNames": ["rel-pleach-a"],
+            "verbs": ["get", "update"],
+        });
+        assert_eq!(scales, if is_scaled { vec![&expected] } else { Vec::new() }, "{kind}");
+        // Helm does not set the number of a scaled pool: an upgrade keeps it.
+        let deployment = of_kind(&objects, "Deployment").into_iter().find(|is| name(is) == "rel-pleach-a");
+        assert_eq!(deployment.expect("a pool")["spec"]["replicas"].is_u64(), kind == "none", "{kind}");
+    }
+}
+
 /// The validator reports errors in an invalid text.
 #[test]
 fn invalid_object_is_detected() {
@@ -84,6 +148,9 @@ fn invalid_object_is_detected() {
     let said = validate(&tools, &text).expect_err("it is wrong");
     for (_, wrong, what) in mistakes {
         assert!(said.contains(what), "{wrong}: {said}");
+    }
+    for version in ["1.27", "1.32", "1.37"] {
+        assert!(said.contains(&format!("Kubernetes {version}: ")), "{version}: {said}");
     }
     let twice = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {a: b, a: c}\n";
     let said = validate(&tools, twice).expect_err("a key is there twice");
@@ -140,7 +207,7 @@ fn no_container_may_do_more_than_it_needs() {
             // Only pods with a role of their own mount the service account token.
             let certificates =
                 pod["serviceAccountName"].as_str().is_some_and(|is| is.ends_with("-certificates"));
-            let manager = of.contains("manager") && values == "spot-burst";
+            let manager = of.contains("manager") && ["spot-burst", "manager-scaled"].contains(&values);
             assert_eq!(pod["automountServiceAccountToken"], json!(certificates || manager), "{values}, {of}");
             // Every mounted volume is defined.
             let named = |list: &Value| -> BTreeSet<String> {
@@ -183,8 +250,13 @@ fn roles_grant_minimal_rights() {
             "rel-pleach-certificates: patch secrets rel-pleach-ca rel-pleach-join rel-pleach-client"
                 .to_owned(),
         ];
-        if values == "spot-burst" {
+        if values == "spot-burst" || values == "manager-scaled" {
             expected.push("rel-pleach-manager: patch pods ".to_owned());
+        }
+        if values == "manager-scaled" {
+            let scales = "rel-pleach-manager: get update deployments/scale rel-pleach-spot rel-pleach-large";
+            expected.insert(2, scales.to_owned());
+            expected.insert(3, "rel-pleach-manager: list pods ".to_owned());
         }
         rules.sort();
         assert_eq!(rules, expected, "{values}");

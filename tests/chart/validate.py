@@ -17,8 +17,8 @@ import jsonschema
 import kubernetes_validate
 import yaml
 
-VERSION = "1.37"
-OLDEST = "1.27"  # Chart.yaml, kubeVersion
+# The oldest that Chart.yaml allows, one in between, and the newest with a schema.
+VERSIONS = ("1.27", "1.32", "1.37")
 OTHERS = {
     ("cert-manager.io/v1", "Certificate"): "cloudcoil.models.cert_manager.v1",
     ("cert-manager.io/v1", "Issuer"): "cloudcoil.models.cert_manager.v1",
@@ -77,7 +77,7 @@ def problems(thing):
         validator = jsonschema.Draft202012Validator(strict(schema_of(kind)))
         return [f"{error.json_path}: {error.message}" for error in validator.iter_errors(thing)]
     found = []
-    for version in (OLDEST, VERSION):
+    for version in VERSIONS:
         try:
             kubernetes_validate.validate(thing, version, strict=True)
         except kubernetes_validate.ValidationError as error:

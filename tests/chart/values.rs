@@ -5,7 +5,7 @@ use crate::file;
 use serde_json::Value;
 
 /// Values for helm, and the expected error.
-const REFUSED: [(&str, &str); 42] = [
+const REFUSED: [(&str, &str); 45] = [
     (
         r#"workerPools=[{"name":"a","cpus":4}]"#,
         "at '/workerPools/0': additional properties 'cpus' not allowed",
@@ -52,11 +52,23 @@ const REFUSED: [(&str, &str); 42] = [
     ),
     (
         r#"workerPools=[{"name":"a","autoscaling":{"kind":"hpa","min":0}}]"#,
-        "workerPools, a: autoscaling.min is 0; hpa allows 1 or more, keda 0 or more",
+        "workerPools, a: autoscaling.min is 0; hpa allows 1 or more, manager and keda 0 or more",
     ),
     (
         r#"workerPools=[{"name":"a","autoscaling":{"kind":"keda"}}]"#,
         "monitoring.prometheusAddress: empty; pool a with autoscaling.kind keda requires the address of Prometheus",
+    ),
+    (
+        r#"workerPools=[{"name":"a","autoscaling":{"kind":"manager","query":"x"}}]"#,
+        "workerPools, a: autoscaling.query is set, and autoscaling.kind is manager; one party scales a pool, and only keda has a query",
+    ),
+    (
+        r#"workerPools=[{"name":"a","autoscaling":{"kind":["manager","hpa"]}}]"#,
+        "at '/workerPools/0/autoscaling/kind': value must be one of 'none', 'manager', 'hpa', 'keda'",
+    ),
+    (
+        r#"workerPools=[{"name":"a","autoscaling":{"kind":"manager","idleSeconds":-1}}]"#,
+        "at '/workerPools/0/autoscaling/idleSeconds': minimum: got -1, want 0",
     ),
     (
         r#"workerPools=[{"name":"a","maxSurge":0}]"#,

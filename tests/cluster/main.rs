@@ -58,6 +58,7 @@ mod registration;
 mod release;
 mod remarks;
 mod rollout;
+mod scaled;
 mod scaling;
 #[cfg(feature = "s3")]
 #[expect(dead_code, clippy::unwrap_used, reason = "it is part of tests of several packages")]

@@ -1,8 +1,14 @@
 //! Test server for the part of the Kubernetes API that a manager uses.
 //!
-//! Over TLS and with a token that changes, it accepts merge patches of pods. Requests without a valid token get 401, unknown
-//! pods 404, as in a cluster.
+//! Over TLS and with a token that changes, it accepts merge patches of pods, lists pods in pages, and reads and sets the scale of
+//! deployments. Requests without a valid token get 401, unknown objects 404, writes of old versions 409, as in a cluster.
 
+#[path = "kubernetes/deployments.rs"]
+mod deployments;
+
+pub(crate) use deployments::PodPhase;
+
+use deployments::Deployments;
 use parking_lot::Mutex;
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use rustls::pki_types::PrivateKeyDer;
@@ -29,6 +35,7 @@ pub(crate) struct Patch {
 #[derive(Default)]
 struct Kept {
     token: String,
+    deployments: Deployments,
     /// Pods with their annotations.
     pods: BTreeMap<String, Value>,
     /// Status returned for every request instead of its effect.
@@ -96,8 +103,13 @@ impl Kubernetes {
         fs::write(self.account.join("token"), token).expect("a file");
     }
 
+    /// Replaces the valid token, and leaves the old one in the account.
+    pub(crate) fn expire_token(&self, token: &str) {
+        self.kept.lock().token = token.to_owned();
+    }
+
     pub(crate) fn add_pod(&self, name: &str) {
-        self.kept.lock().pods.insert(name.to_owned(), json!({"metadata": {"annotations": {"kept": "so"}}}));
+        self.kept.lock().pods.insert(name.to_owned(), pod());
     }
 
     /// Returns this status for all requests, or serves them again.
@@ -124,14 +136,19 @@ impl Kubernetes {
     }
 }
 
+/// A pod with an annotation that must stay.
+fn pod() -> Value {
+    json!({"metadata": {"annotations": {"kept": "so"}}})
+}
+
 /// Serves the requests of one connection.
 fn serve(socket: TcpStream, config: Arc<ServerConfig>, kept: &Mutex<Kept>) {
     let connection = ServerConnection::new(config).expect("a connection");
     let mut stream = BufReader::new(StreamOwned::new(connection, socket));
     // The loop ends when the client disconnects or refuses the certificate.
-    while let Ok((status, message)) = request(&mut stream, kept) {
-        let body =
-            json!({"kind": "Status", "apiVersion": "v1", "code": status, "message": message}).to_string();
+    while let Ok(request) = request(&mut stream) {
+        let (status, body) = answer(&request, &mut kept.lock());
+        let body = body.to_string();
         let head = format!(
             "HTTP/1.1 {status} X\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
             body.len()
@@ -143,7 +160,17 @@ fn serve(socket: TcpStream, config: Arc<ServerConfig>, kept: &Mutex<Kept>) {
     }
 }
 
-fn request(stream: &mut impl BufRead, kept: &Mutex<Kept>) -> std::io::Result<(u16, String)> {
+/// A request as the server reads it.
+struct Request {
+    method: String,
+    /// Path and query.
+    target: String,
+    authorization: String,
+    content_type: String,
+    body: Value,
+}
+
+fn request(stream: &mut impl BufRead) -> std::io::Result<Request> {
     let mut lines = Vec::new();
     loop {
         let mut line = String::new();
@@ -162,30 +189,58 @@ fn request(stream: &mut impl BufRead, kept: &Mutex<Kept>) -> std::io::Result<(u1
         };
         lines.iter().find_map(of).unwrap_or_default()
     };
-    let mut body = vec![0; header("content-length").parse().expect("a length")];
+    let mut body = vec![0; header("content-length").parse().unwrap_or(0)];
     stream.read_exact(&mut body)?;
-    let body: Value = serde_json::from_slice(&body).expect("JSON");
-    let mut words = lines[0].split(' ');
-    let (method, path) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
-    let pod = path.strip_prefix("/api/v1/namespaces/studies/pods/").unwrap_or_default();
-    let cost = body["metadata"]["annotations"][COST].as_str();
-    let mut kept = kept.lock();
-    let answer = if header("authorization") != format!("Bearer {}", kept.token) {
-        (401, "Unauthorized".to_owned())
-    } else if let Some(status) = kept.fails {
-        (status, format!("pods \"{pod}\" is forbidden: not in the mood"))
-    } else if method != "PATCH" || header("content-type") != "application/merge-patch+json" {
-        (415, format!("{method}, {}", header("content-type")))
-    } else if !kept.pods.contains_key(pod) {
-        (404, format!("pods \"{pod}\" not found"))
-    } else if body != json!({"metadata": {"annotations": {COST: cost}}})
+    let mut words = lines[0].split(' ').map(str::to_owned);
+    Ok(Request {
+        method: words.next().unwrap_or_default(),
+        target: words.next().unwrap_or_default(),
+        authorization: header("authorization"),
+        content_type: header("content-type"),
+        body: if body.is_empty() { Value::Null } else { serde_json::from_slice(&body).expect("JSON") },
+    })
+}
+
+/// An error answer of the API.
+fn refusal(status: u16, message: &str) -> (u16, Value) {
+    (status, json!({"kind": "Status", "apiVersion": "v1", "code": status, "message": message}))
+}
+
+fn answer(request: &Request, kept: &mut Kept) -> (u16, Value) {
+    let pod = request.target.strip_prefix("/api/v1/namespaces/studies/pods/");
+    let is_valid = request.authorization == format!("Bearer {}", kept.token);
+    let answer = match pod {
+        _ if !is_valid => refusal(401, "Unauthorized"),
+        Some(pod) => patch_pod(request, pod, kept),
+        None if kept.fails.is_some() => refusal(kept.fails.unwrap_or(500), "not in the mood"),
+        None => {
+            let Kept { deployments, pods, .. } = kept;
+            deployments.answer(request, pods)
+        }
+    };
+    if let Some(pod) = pod {
+        let cost = request.body["metadata"]["annotations"][COST].as_str().map(str::to_owned);
+        kept.patches.push(Patch { pod: pod.to_owned(), cost, status: answer.0 });
+    }
+    answer
+}
+
+fn patch_pod(request: &Request, pod: &str, kept: &mut Kept) -> (u16, Value) {
+    let cost = request.body["metadata"]["annotations"][COST].as_str();
+    if let Some(status) = kept.fails {
+        return refusal(status, &format!("pods \"{pod}\" is forbidden: not in the mood"));
+    }
+    if request.method != "PATCH" || request.content_type != "application/merge-patch+json" {
+        return refusal(415, &format!("{}, {}", request.method, request.content_type));
+    }
+    let Some(annotated) = kept.pods.get_mut(pod) else {
+        return refusal(404, &format!("pods \"{pod}\" not found"));
+    };
+    if request.body != json!({"metadata": {"annotations": {COST: cost}}})
         || cost.is_none_or(|cost| cost.parse::<i32>().is_err())
     {
-        (422, body.to_string())
-    } else {
-        kept.pods.get_mut(pod).expect("it is there")["metadata"]["annotations"][COST] = json!(cost);
-        (200, String::new())
-    };
-    kept.patches.push(Patch { pod: pod.to_owned(), cost: cost.map(str::to_owned), status: answer.0 });
-    Ok(answer)
+        return refusal(422, &request.body.to_string());
+    }
+    annotated["metadata"]["annotations"][COST] = json!(cost);
+    (200, json!({}))
 }

@@ -10,18 +10,21 @@
 //! - A listed worker with this manager's owner tag that the journal lacks is an orphan and is stopped.
 //! - A pool starts no worker before its first list, so that a restarted manager counts all workers of the earlier one.
 //!
-//! The module reads no clock, starts no process and writes no file.
+//! The module reads no clock, starts no process and writes no file. [`ScaledPool`] does the same for a pool whose workers a
+//! controller starts, to a number that the manager sets.
 
 mod journal;
 mod lists;
 mod pool;
 mod remark;
+mod scaled;
 mod step;
 mod worker;
 
 pub use journal::{FORMAT_LINE, ProvisionJournal, ProvisionRecord};
 pub use pool::ProvisionPool;
 pub use remark::ProvisionRemark;
+pub use scaled::{ScaleAnswer, ScaleEffect, ScaleInput, ScaleObservation, ScaleRemark, ScaledPool};
 
 use pool::PoolState;
 use std::collections::BTreeMap;

@@ -87,6 +87,12 @@ impl PoolState {
         is_exhausted.then_some(self.failures)
     }
 
+    /// Suspends starts because workers that were requested do not come.
+    pub(crate) fn exhaust(&mut self, now_seconds: f64) {
+        self.failures = self.failures.max(MAX_FAILURES - 1);
+        self.record_failure(now_seconds);
+    }
+
     /// Counts a worker that joined.
     pub(crate) fn record_join(&mut self, now_seconds: f64) {
         self.failures = self.early_losses;
@@ -103,6 +109,18 @@ impl PoolState {
     /// Forgets early losses: a worker has stayed.
     pub(crate) fn record_stay(&mut self) {
         self.early_losses = 0;
+    }
+
+    /// Returns the number of workers that the pool should have now. Without a study, the present number stays for the idle
+    /// time, and then is the minimum.
+    pub(crate) fn target(&mut self, present: u32, desired: u32, has_studies: bool, now_seconds: f64) -> u32 {
+        let (min, max) = (self.settings.min, self.settings.max);
+        if has_studies {
+            self.idle_since_seconds = None;
+            return desired.max(min).min(max);
+        }
+        let since = *self.idle_since_seconds.get_or_insert(now_seconds);
+        if now_seconds - since < self.settings.idle_seconds { present.max(min).min(max) } else { min }
     }
 
     /// Returns whether a start is allowed. After a failure, at most one worker may be starting.

@@ -171,7 +171,8 @@ impl Provisioner {
         let existing = count(own().count() + foreign.len() + orphans);
         let starting = count(own().filter(|worker| worker.is_starting()).count());
         let calling = count(own().filter(|worker| worker.phase == WorkerPhase::Calling).count());
-        let target = self.target(pool, serving, input);
+        let desired = input.desired.get(pool).copied().unwrap_or(0);
+        let target = self.pools[pool].target(serving, desired, input.has_studies, self.now_seconds);
         let max = self.pools[pool].settings.max;
         let missing = target.saturating_sub(serving).min(max.saturating_sub(existing));
         for number in 0..missing.min(MAX_CALLS.saturating_sub(calling)) {
@@ -180,20 +181,6 @@ impl Provisioner {
             }
         }
         self.remove(pool, serving.saturating_sub(target), input, effects);
-    }
-
-    /// Returns the number of workers that a pool should have now. Without a study, the number stays for the idle time,
-    /// and then is the minimum.
-    fn target(&mut self, pool: usize, serving: u32, input: &ProvisionInput<'_>) -> u32 {
-        let now = self.now_seconds;
-        let pool_state = &mut self.pools[pool];
-        let (min, max) = (pool_state.settings.min, pool_state.settings.max);
-        if input.has_studies {
-            pool_state.idle_since_seconds = None;
-            return input.desired.get(pool).copied().unwrap_or(0).max(min).min(max);
-        }
-        let since = *pool_state.idle_since_seconds.get_or_insert(now);
-        if now - since < pool_state.settings.idle_seconds { serving.max(min).min(max) } else { min }
     }
 
     fn start(&mut self, pool: usize, effects: &mut Vec<ProvisionEffect>) {

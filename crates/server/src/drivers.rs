@@ -1,10 +1,13 @@
 //! Drivers: start, stop and list the workers of a pool.
 //!
 //! All calls block and have a time limit. A driver keeps no record of its workers. `pleach_provision` decides, and its
-//! journal has the names.
+//! journal has the names. Pools whose workers a cluster starts have a [`ScaleDriver`].
 
 mod command;
 mod process;
+mod scale;
+
+pub use scale::ScaleDriver;
 
 use crate::pools::{DriverKind, ManagedPool, Pools};
 use command::CommandDriver;
@@ -116,7 +119,7 @@ impl DriverContext {
 }
 
 impl Driver {
-    /// Creates the drivers of all pools that have one, each with the number of its pool.
+    /// Creates the drivers of all pools whose workers are started one by one, each with the number of its pool.
     ///
     /// # Errors
     /// [`DriverError`] if workers on this machine could not join.
@@ -139,6 +142,7 @@ impl Driver {
                     stop: stop.clone(),
                     list: list.clone(),
                 }),
+                DriverKind::Kubernetes { .. } => continue,
             };
             let prefix = format!("{prefix}{}-", context.owner_part());
             drivers.push((number, Self { pool: spec.name.clone(), prefix, backend }));

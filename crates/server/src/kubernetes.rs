@@ -1,10 +1,16 @@
-//! Client for the API of the Kubernetes cluster that runs this process as a pod. It sets annotations of other pods in
-//! the namespace, which the service account must be allowed to patch.
+//! Client for the API of the Kubernetes cluster that runs this process as a pod. In its namespace, it sets annotations
+//! of other pods, lists pods, and reads and sets the scale of deployments, if the service account is allowed to.
 //!
 //! The cluster mounts a folder with the certificate of its authority and the token of the service account. Both files
 //! change while the process runs, so each round reads them again.
 
+mod pods;
+mod scale;
+
+pub(crate) use pods::Pod;
+
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use serde_json::json;
 use std::fs;
 use std::io;
@@ -12,9 +18,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use thiserror::Error;
-use ureq::Agent;
+use ureq::http::Response;
 use ureq::http::header::{AUTHORIZATION, CONTENT_TYPE};
 use ureq::tls::{PemItem, RootCerts, TlsConfig, parse_pem};
+use ureq::{Agent, Body};
 
 /// Variables with the address of the API in the environment of every pod.
 const HOST: &str = "KUBERNETES_SERVICE_HOST";
@@ -23,7 +30,7 @@ const PORT: &str = "KUBERNETES_SERVICE_PORT";
 /// 10 s for a request: a working API server answers within 1 s.
 const ANSWER: Duration = Duration::from_secs(10);
 
-/// 64 KiB read of an answer: only one line of it is used.
+/// 64 KiB read of an answer about one object: a scale has less than 1 KiB, and of an error one line is used.
 const MAX_ANSWER_BYTES: u64 = 64 << 10;
 
 /// Maximum number of characters shown of an error message of the API.
@@ -55,15 +62,23 @@ pub enum ClusterError {
     /// The request failed before the API answered. The time limit is 10 seconds.
     #[error("{url}: {what}")]
     Unreachable {
-        /// URL of the pod.
+        /// URL of the object.
         url: String,
         /// Message of the HTTP client.
+        what: String,
+    },
+    /// The API answered with something else than the requested object.
+    #[error("{url}: {what}")]
+    Garbage {
+        /// URL of the object.
+        url: String,
+        /// Description of the defect.
         what: String,
     },
     /// The API answered with a status other than 2xx.
     #[error("{url}: {status}: {message}")]
     Refused {
-        /// URL of the pod.
+        /// URL of the object.
         url: String,
         /// HTTP status code.
         status: u16,
@@ -73,9 +88,23 @@ pub enum ClusterError {
 }
 
 impl ClusterError {
-    /// Returns whether the pod does not exist.
+    /// Returns whether the object does not exist.
     pub(crate) fn is_not_found(&self) -> bool {
-        matches!(self, Self::Refused { status: 404, .. })
+        self.has_status(404)
+    }
+
+    /// Returns whether another party has changed the object since it was read.
+    fn is_conflict(&self) -> bool {
+        self.has_status(409)
+    }
+
+    /// Returns whether the API no longer has the version of the objects that a page continues.
+    fn is_expired(&self) -> bool {
+        self.has_status(410)
+    }
+
+    fn has_status(&self, expected: u16) -> bool {
+        matches!(self, Self::Refused { status, .. } if *status == expected)
     }
 
     /// Returns whether the error does not concern a single pod, so that further requests would fail too.
@@ -96,17 +125,18 @@ impl ClusterError {
     }
 }
 
-/// Pods in the namespace of this process.
-#[derive(Debug)]
-pub struct Pods {
+/// Namespace of this process.
+#[derive(Clone, Debug)]
+pub struct Namespace {
     account: PathBuf,
-    /// URL of all pods, with a slash at the end.
-    url: String,
+    /// URL of the API, without a slash at the end.
+    api: String,
+    name: String,
 }
 
 /// Sequence of requests with one token.
 pub(crate) struct Round<'a> {
-    pods: &'a Pods,
+    namespace: &'a Namespace,
     agent: Agent,
     authorization: String,
 }
@@ -117,7 +147,7 @@ struct Status {
     message: String,
 }
 
-impl Pods {
+impl Namespace {
     /// Reads the folder of a service account (`ca.crt`, `namespace`, `token`).
     ///
     /// # Errors
@@ -128,12 +158,27 @@ impl Pods {
             value.ok_or(ClusterError::NoCluster(name))
         };
         let (host, port) = (variable(HOST)?, variable(PORT)?);
-        let namespace = read(account, "namespace")?;
-        let url = format!("https://{}/api/v1/namespaces/{namespace}/pods/", authority(&host, &port));
-        let pods = Self { account: account.to_owned(), url };
+        let name = read(account, "namespace")?;
+        let api = format!("https://{}", authority(&host, &port));
+        let namespace = Self { account: account.to_owned(), api, name };
         // An unusable account ends the command at its start and not at the first round.
-        pods.round()?;
-        Ok(pods)
+        namespace.round()?;
+        Ok(namespace)
+    }
+
+    /// Makes requests with the present token. If it expired since it was read, the requests are made once more: the
+    /// cluster replaces the file some time before.
+    ///
+    /// # Errors
+    /// [`ClusterError`] of the last attempt.
+    pub(crate) fn with_round<T>(
+        &self,
+        requests: impl Fn(&Round<'_>) -> Result<T, ClusterError>,
+    ) -> Result<T, ClusterError> {
+        match requests(&self.round()?) {
+            Err(error) if error.has_status(401) => requests(&self.round()?),
+            result => result,
+        }
     }
 
     /// Begins a round of requests.
@@ -165,7 +210,7 @@ impl Pods {
             .max_redirects(0)
             .proxy(None)
             .timeout_global(Some(ANSWER));
-        Ok(Round { pods: self, agent: config.build().into(), authorization })
+        Ok(Round { namespace: self, agent: config.build().into(), authorization })
     }
 }
 
@@ -175,22 +220,38 @@ impl Round<'_> {
     /// # Errors
     /// [`ClusterError`] when the API does not answer or refuses.
     pub(crate) fn annotate(&self, pod: &str, key: &str, value: &str) -> Result<(), ClusterError> {
-        let url = format!("{}{pod}", self.pods.url);
+        let url = format!("{}/{pod}", self.pods_url());
         let patch = json!({"metadata": {"annotations": {key: value}}}).to_string();
         let request = self
             .agent
             .patch(&url)
             .header(AUTHORIZATION, &self.authorization)
             .header(CONTENT_TYPE, "application/merge-patch+json");
-        let mut answer = match request.send(patch) {
+        self.text_of(&url, request.send(patch), MAX_ANSWER_BYTES).map(|_| ())
+    }
+
+    /// Returns the URL of all pods.
+    fn pods_url(&self) -> String {
+        format!("{}/api/v1/namespaces/{}/pods", self.namespace.api, self.namespace.name)
+    }
+
+    /// Returns the text of an answer of at most so many bytes.
+    fn text_of(
+        &self,
+        url: &str,
+        answer: Result<Response<Body>, ureq::Error>,
+        max_bytes: u64,
+    ) -> Result<String, ClusterError> {
+        let url = url.to_owned();
+        let mut answer = match answer {
             Ok(answer) => answer,
             Err(error) => return Err(ClusterError::Unreachable { url, what: error.to_string() }),
         };
         let status = answer.status();
         // The body is read in every case, so that the connection can be reused.
-        let text = answer.body_mut().with_config().limit(MAX_ANSWER_BYTES).read_to_string();
+        let text = answer.body_mut().with_config().limit(max_bytes).read_to_string();
         if status.is_success() {
-            return Ok(());
+            return text.map_err(|error| ClusterError::Unreachable { url, what: error.to_string() });
         }
         let text = text.unwrap_or_default();
         let message = serde_json::from_str(&text).map_or(text, |status: Status| status.message);
@@ -198,6 +259,12 @@ impl Round<'_> {
         let message = line.chars().take(MAX_MESSAGE).collect();
         Err(ClusterError::Refused { url, status: status.as_u16(), message })
     }
+}
+
+/// Parses an object of the API.
+fn parse<T: DeserializeOwned>(url: &str, text: &str) -> Result<T, ClusterError> {
+    serde_json::from_str(text)
+        .map_err(|error| ClusterError::Garbage { url: url.to_owned(), what: error.to_string() })
 }
 
 /// Reads a file of the folder without the white space around its text. An empty file is an error.
@@ -231,8 +298,9 @@ mod tests {
     #[test]
     fn invalid_service_account_folder_is_named() {
         let folder = tempfile::tempdir().unwrap();
-        let pods = Pods { account: folder.path().to_owned(), url: String::new() };
-        let error = || pods.round().err().map(|error| error.to_string()).unwrap();
+        let namespace =
+            Namespace { account: folder.path().to_owned(), api: String::new(), name: "studies".to_owned() };
+        let error = || namespace.round().err().map(|error| error.to_string()).unwrap();
         let path = |name: &str| folder.path().join(name).display().to_string();
         assert!(error().starts_with(&format!("{}: No such file", path("token"))), "{}", error());
         fs::write(folder.path().join("token"), "\n").unwrap();
@@ -242,6 +310,6 @@ mod tests {
         assert_eq!(error(), format!("{}: contains no certificate", path("ca.crt")));
         let certified = rcgen::generate_simple_self_signed(["10.0.0.1".to_owned()]).unwrap();
         fs::write(folder.path().join("ca.crt"), certified.cert.pem().repeat(2)).unwrap();
-        assert_eq!(pods.round().unwrap().authorization, "Bearer abc");
+        assert_eq!(namespace.round().unwrap().authorization, "Bearer abc");
     }
 }

@@ -219,10 +219,13 @@ mod tests {
     #[test]
     fn invalid_driver_error_names_field_value_and_range() {
         let wrong = [
-            ("[pool.provision]\n", "pool 1.provision.driver: missing; process or command is allowed"),
+            (
+                "[pool.provision]\n",
+                "pool 1.provision.driver: missing; process, command or kubernetes is allowed",
+            ),
             (
                 "[pool.provision]\ndriver = \"ssh\"\n",
-                "pool 1.provision.driver: \"ssh\" is not allowed; process or command",
+                "pool 1.provision.driver: \"ssh\" is not allowed; process, command or kubernetes",
             ),
             ("provision = 1\n", "pool 1.provision: 1 is not allowed; a table [pool.provision]"),
             (
@@ -244,6 +247,23 @@ mod tests {
             (
                 &format!("{PROCESS}manager = \"host\"\n"),
                 "pool 1.provision.manager: \"host\" is not allowed; HOST:PORT",
+            ),
+            (
+                "[pool.provision]\ndriver = \"kubernetes\"\n",
+                "pool 1.provision.deployment: missing; the name of a deployment",
+            ),
+            (
+                "[pool.provision]\ndriver = \"kubernetes\"\ndeployment = \"../a\"\n",
+                "pool 1.provision.deployment: \"../a\" is not allowed; at most 63 lower-case letters",
+            ),
+            (
+                "[pool.provision]\ndriver = \"kubernetes\"\ndeployment = \"rel-spot\"\n",
+                "pool 1.provision.deployment: \"rel-spot\" is not allowed; its pods are named rel-spot-…, but workers of the pool \
+                 have the prefix \"spot-\"; workers = \"rel-spot-\" is allowed",
+            ),
+            (
+                "[pool.provision]\ndriver = \"kubernetes\"\ndeployment = \"spot\"\noptions = []\n",
+                "pool 1.provision.options: unknown; known are driver, deployment",
             ),
             (
                 &format!("{PROCESS}start = [\"a\"]\n"),

@@ -6,6 +6,7 @@
 //! - `study_runner`: one study from its plan to its results;
 //! - `scaling`: the desired number of workers;
 //! - [`provision`]: starts and ends workers of pools that have a driver;
+//! - [`scaled_pools`]: sets the number of workers of pools that a Kubernetes cluster scales;
 //! - `retained`: regions that workers retain for queries;
 //! - `mend`: corrupt files of an unfinished study;
 //! - `input_files`, `local`: input files as workers get them, from the input store or at their client's paths;
@@ -22,6 +23,7 @@ pub mod pod_deletion_cost;
 pub mod provision;
 pub mod results;
 mod retained;
+pub mod scaled_pools;
 mod scaling;
 pub mod state;
 pub mod studies;

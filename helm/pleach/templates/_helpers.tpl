@@ -216,7 +216,8 @@ hostPath:
 {{- $pool := mustMergeOverwrite (deepCopy $.Values.workerDefaults) (deepCopy .) -}}
 {{- $scaling := $pool.autoscaling -}}
 {{- if gt (int $scaling.min) (int $scaling.max) }}{{ fail (printf "workerPools, %s: autoscaling.min is %v; at most autoscaling.max, %v, is allowed" .name $scaling.min $scaling.max) }}{{ end -}}
-{{- if and (eq $scaling.kind "hpa") (lt (int $scaling.min) 1) }}{{ fail (printf "workerPools, %s: autoscaling.min is 0; hpa allows 1 or more, keda 0 or more" .name) }}{{ end -}}
+{{- if and (eq $scaling.kind "hpa") (lt (int $scaling.min) 1) }}{{ fail (printf "workerPools, %s: autoscaling.min is 0; hpa allows 1 or more, manager and keda 0 or more" .name) }}{{ end -}}
+{{- if and $scaling.query (ne $scaling.kind "keda") }}{{ fail (printf "workerPools, %s: autoscaling.query is set, and autoscaling.kind is %s; one party scales a pool, and only keda has a query" .name $scaling.kind) }}{{ end -}}
 {{- if and (eq $scaling.kind "keda") (not $.Values.monitoring.prometheusAddress) }}{{ fail (printf "monitoring.prometheusAddress: empty; pool %s with autoscaling.kind keda requires the address of Prometheus" .name) }}{{ end -}}
 {{- if and (eq (toString $pool.maxSurge) "0") (eq (toString $pool.maxUnavailable) "0") }}{{ fail (printf "workerPools, %s: maxSurge and maxUnavailable are both 0; one of them must be above 0" .name) }}{{ end -}}
 {{- $pools = append $pools $pool -}}

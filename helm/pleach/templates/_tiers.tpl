@@ -27,13 +27,30 @@ billing_seconds = {{ .autoscaling.billingSeconds }}
 startup_seconds = {{ .autoscaling.startupSeconds }}
 min = {{ .autoscaling.min }}
 max = {{ .autoscaling.max }}
+{{- if eq .autoscaling.kind "manager" }}
+[pool.provision]
+driver = "kubernetes"
+deployment = "{{ $full }}-{{ .name }}"
+idle_seconds = {{ .autoscaling.idleSeconds }}
+{{- end }}
 {{ end -}}
 {{- end -}}
 {{- end }}
 
-{{/* "true" where the manager tells the cluster whom to take first: there has to be a pool that gets smaller. */}}
+{{/* The deployments that the manager scales itself, as a JSON list. */}}
+{{- define "pleach.scaledByManager" -}}
+{{- $full := include "pleach.fullname" . -}}
+{{- $names := list -}}
+{{- range (include "pleach.pools" . | fromJson).pools -}}
+{{- if eq .autoscaling.kind "manager" }}{{- $names = append $names (printf "%s-%s" $full .name) }}{{ end -}}
+{{- end -}}
+{{- toJson $names -}}
+{{- end }}
+
+{{/* "true" where the manager sets deletion costs: some pool gets smaller. */}}
 {{- define "pleach.deletionCost" -}}
-{{- and .Values.manager.podDeletionCost (include "pleach.scaled" . | trim | empty | not) | ternary "true" "" -}}
+{{- $byManager := include "pleach.scaledByManager" . | fromJsonArray -}}
+{{- or $byManager (and .Values.manager.podDeletionCost (include "pleach.scaled" . | trim)) | empty | ternary "" "true" -}}
 {{- end }}
 
 {{- define "pleach.tier.ssd" -}}

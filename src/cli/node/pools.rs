@@ -15,6 +15,9 @@ pub(crate) struct PoolsArgs {
     /// The manager's address for workers, for drivers whose programs need it
     #[arg(long, value_name = "ADDR", default_value = "0.0.0.0:7117")]
     pub(crate) listen: SocketAddr,
+    /// Folder of the service account, for pools with the driver kubernetes
+    #[arg(long, value_name = "DIR", default_value = "/var/run/secrets/kubernetes.io/serviceaccount")]
+    pub(crate) service_account: PathBuf,
     /// Stop the orphans: workers that the manager started and that its journal lacks
     #[arg(long)]
     pub(crate) reap: bool,

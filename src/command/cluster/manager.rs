@@ -21,11 +21,12 @@ use pleach_results::cache_walk;
 use pleach_server::drivers::DriverContext;
 use pleach_server::http::{self, Limits};
 use pleach_server::input_store::InputStore;
-use pleach_server::kubernetes::Pods;
-use pleach_server::pools::Pools;
+use pleach_server::kubernetes::Namespace;
+use pleach_server::pools::{DriverKind, Pools};
 use pleach_server::service::metrics::record_expiry;
-use pleach_server::service::pod_deletion_cost;
+use pleach_server::service::pod_deletion_cost::{self, PodCosts};
 use pleach_server::service::provision::Provisioning;
+use pleach_server::service::scaled_pools::ScaledPools;
 use pleach_server::service::state::StateDir;
 use pleach_server::service::studies::{Retention, ServiceControl, StudyContext};
 use pleach_storage::files::private;
@@ -55,8 +56,7 @@ pub(in crate::command) fn execute(args: &ManagerProcessArgs, registry: &Registry
     pleach_pages::set_limit_bytes(RECYCLED_BYTES);
     let mut interrupt = Interrupt::listen()?;
     let pools = args.pools.as_deref().map(Pools::read).transpose().map_err(CommandError::input)?;
-    let pods = args.pod_deletion_cost.then(|| Pods::of_account(&args.service_account)).transpose();
-    let pods = pods.map_err(|error| CommandError::Input(format!("--pod-deletion-cost: {error}")))?;
+    let namespace = namespace(args, pools.as_ref())?;
     // Workers create the folder, before or after the manager starts.
     // A bucket that cannot be reached now may be when a study starts.
     if let Some(folder) = args.cache.as_deref().filter(|folder| folder.exists()) {
@@ -79,7 +79,7 @@ pub(in crate::command) fn execute(args: &ManagerProcessArgs, registry: &Registry
     let exposition = exposition(args)?;
     record_expiry(&credentials);
     let stop = interrupt.take_stop_requested();
-    let process = Process { args, registry, state, inputs, pools, pods, clock, network, exposition };
+    let process = Process { args, registry, state, inputs, pools, namespace, clock, network, exposition };
     System::new().block_on(process.run(for_workers, for_clients, stop))
 }
 
@@ -135,7 +135,7 @@ struct Process<'a> {
     state: StateDir,
     inputs: Arc<InputStore>,
     pools: Option<Pools>,
-    pods: Option<Pods>,
+    namespace: Option<Namespace>,
     clock: Arc<dyn Clock>,
     network: QuicRuntime,
     exposition: Exposition,
@@ -152,7 +152,7 @@ impl Process<'_> {
     ) -> CommandResult {
         let shared: Arc<OnceLock<Arc<StudyContext>>> = Arc::default();
         let hooks = self.hooks(&shared);
-        let Self { args, registry, state, inputs, pools, pods, network, exposition, .. } = self;
+        let Self { args, registry, state, inputs, pools, namespace, network, exposition, .. } = self;
         // Start the actor only after the last operation that can fail. Dropping an actor that was never polled starts
         // it outside a runtime, which panics. Until then, messages wait in its context.
         let context = Context::<ManagerActor>::new();
@@ -167,7 +167,8 @@ impl Process<'_> {
             cache,
             registry.clone(),
         )?;
-        spawn_background_tasks(args, &studies, pods, network.handle());
+        let costs = namespace.as_ref().map(|namespace| PodCosts::new(namespace.clone(), &studies));
+        spawn_background_tasks(args, &studies, costs.clone(), network.handle());
         // Grant no leases until workers have had time to reattach with theirs.
         if studies.has_unfinished() {
             manager.do_send(PauseGrants(COMING_BACK));
@@ -177,23 +178,31 @@ impl Process<'_> {
         let (server, peers) =
             Server::listen(&network, args.listen, for_workers).map_err(CommandError::input)?;
         let provisioning = provisioning(args, &studies, pools.as_ref(), server.address())?;
+        let scaled = match (&pools, &namespace, costs) {
+            (Some(pools), Some(namespace), Some(costs)) => {
+                ScaledPools::open(Arc::clone(&studies), pools, namespace, costs)
+            }
+            _ => None,
+        };
         let for_clients = for_clients(Arc::new(ServiceControl(studies, Arc::new(exposition))));
         let http = for_clients.listener.local_addr().map_err(CommandError::defect)?;
         let served = http::serve(for_clients).map_err(CommandError::defect)?;
         context.run(ManagerActor::for_service(hooks));
         info!("workers connect to {}, clients to https://{http}", server.address());
-        let (end, ended) = oneshot::channel();
-        let provisioning = provisioning.map(|provisioning| network.handle().spawn(provisioning.run(ended)));
+        let mut suppliers = Suppliers::default();
+        if let Some(provisioning) = provisioning {
+            suppliers.spawn(network.handle(), |end| provisioning.run(end));
+        }
+        if let Some(scaled) = scaled {
+            suppliers.spawn(network.handle(), |end| scaled.run(end));
+        }
         let mut peers = peers;
         pass_on_workers(&manager, &mut peers, stop).await;
-        if let Some(provisioning) = provisioning {
-            // Workers drain while the manager still serves them.
-            let _ = end.send(());
-            let (_open, never) = oneshot::channel();
-            tokio::select! {
-                _ = provisioning => {}
-                () = pass_on_workers(&manager, &mut peers, never) => {}
-            }
+        // Workers drain while the manager still serves them.
+        let (_open, never) = oneshot::channel();
+        tokio::select! {
+            () = suppliers.end() => {}
+            () = pass_on_workers(&manager, &mut peers, never) => {}
         }
         shared.get().into_iter().for_each(|studies| studies.stop());
         info!("the manager stops; its studies continue after its next start");
@@ -219,20 +228,61 @@ impl Process<'_> {
     }
 }
 
-/// Starts the tasks that run until the process ends: scaling, retention and, with `--pod-deletion-cost`, the deletion
-/// costs of pods.
+/// Tasks that start and end workers, until they are asked to end.
+#[derive(Default)]
+struct Suppliers(Vec<(oneshot::Sender<()>, tokio::task::JoinHandle<()>)>);
+
+impl Suppliers {
+    fn spawn<T>(&mut self, runtime: &tokio::runtime::Handle, task: impl FnOnce(oneshot::Receiver<()>) -> T)
+    where
+        T: Future<Output = ()> + Send + 'static,
+    {
+        let (end, ended) = oneshot::channel();
+        self.0.push((end, runtime.spawn(task(ended))));
+    }
+
+    /// Asks all tasks to end and waits for them.
+    async fn end(self) {
+        let (ends, tasks): (Vec<_>, Vec<_>) = self.0.into_iter().unzip();
+        for end in ends {
+            // The task may have ended with the manager actor.
+            let _ = end.send(());
+        }
+        for task in tasks {
+            // A panic has already ended the process.
+            let _ = task.await;
+        }
+    }
+}
+
+/// Reads the service account if the cluster is needed: for deletion costs, or for pools that it scales.
+fn namespace(args: &ManagerProcessArgs, pools: Option<&Pools>) -> CommandResult<Option<Namespace>> {
+    let is_scaled = |pools: &Pools| {
+        let drivers = pools.0.iter().filter_map(|pool| pool.driver.as_ref());
+        drivers.into_iter().any(|driver| matches!(driver.kind, DriverKind::Kubernetes { .. }))
+    };
+    let reason = match pools.is_some_and(is_scaled) {
+        true => "driver \"kubernetes\"",
+        false if args.pod_deletion_cost => "--pod-deletion-cost",
+        false => return Ok(None),
+    };
+    let namespace = Namespace::of_account(&args.service_account);
+    namespace.map(Some).map_err(|error| CommandError::Input(format!("{reason}: {error}")))
+}
+
+/// Starts the tasks that run until the process ends: scaling, retention and, with pods of a cluster, their deletion costs.
 fn spawn_background_tasks(
     args: &ManagerProcessArgs,
     studies: &Arc<StudyContext>,
-    pods: Option<Pods>,
+    costs: Option<PodCosts>,
     network: &tokio::runtime::Handle,
 ) {
     network.spawn(Arc::clone(studies).run_scaler());
     let retention =
         Retention { days: args.keep_days.map(NonZeroU32::get), bytes: args.keep_size.map(MemorySize::bytes) };
     network.spawn(Arc::clone(studies).enforce_retention(retention));
-    if let Some(pods) = pods {
-        network.spawn(pod_deletion_cost::run(Arc::clone(studies), pods));
+    if let Some(costs) = costs {
+        network.spawn(pod_deletion_cost::run(Arc::clone(studies), costs));
     }
 }
 

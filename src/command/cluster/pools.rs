@@ -1,11 +1,14 @@
 //! `pleach pools`: lists the workers that a manager has started, and stops those that nothing owns.
+//!
+//! Pods of a scaled pool belong to their deployment. `--reap --all` scales it to 0.
 
 use crate::cli::PoolsArgs;
 use crate::exit::{CommandError, CommandResult};
 use crate::terminal::{print_json, print_line};
 use pleach_planner::memory_limit;
-use pleach_server::drivers::{Driver, DriverContext, ListedWorker};
-use pleach_server::pools::Pools;
+use pleach_server::drivers::{Driver, DriverContext, ListedWorker, ScaleDriver};
+use pleach_server::kubernetes::Namespace;
+use pleach_server::pools::{DriverKind, Pools};
 use pleach_server::service::provision::read_journal;
 use pleach_server::service::state::record::{self, Record};
 use pleach_server::service::state::{IDENTITY, LOCK, ManagerIdentity};
@@ -41,6 +44,13 @@ struct PoolWorker {
     state: Ownership,
 }
 
+/// Drivers of a pool file.
+struct Drivers {
+    single: Vec<Driver>,
+    /// Drivers of pools that a cluster scales. The deployment owns its pods, so none is an orphan.
+    scaled: Vec<ScaleDriver>,
+}
+
 /// Runs the command.
 pub(in crate::command) fn execute(args: &PoolsArgs) -> CommandResult {
     let pools = Pools::read(&args.pools).map_err(CommandError::input)?;
@@ -59,8 +69,11 @@ pub(in crate::command) fn execute(args: &PoolsArgs) -> CommandResult {
         // Unused: nothing is started.
         authority: Some(args.state.clone()),
     };
-    let drivers = Driver::of_pools(&pools, &context).map_err(CommandError::input)?;
-    let drivers: Vec<Driver> = drivers.into_iter().map(|(_, driver)| driver).collect();
+    let single = Driver::of_pools(&pools, &context).map_err(CommandError::input)?;
+    let drivers = Drivers {
+        single: single.into_iter().map(|(_, driver)| driver).collect(),
+        scaled: scaled(args, &pools)?,
+    };
     let mut workers = look(args, &drivers)?;
     if args.reap {
         workers = reap(args, &drivers, workers)?;
@@ -97,13 +110,14 @@ fn is_target(args: &PoolsArgs, worker: &PoolWorker) -> bool {
 }
 
 /// Lists the workers of all pools and compares them with the journal.
-fn look(args: &PoolsArgs, drivers: &[Driver]) -> CommandResult<Vec<PoolWorker>> {
+fn look(args: &PoolsArgs, drivers: &Drivers) -> CommandResult<Vec<PoolWorker>> {
     // The lists first: a running manager writes a name before it starts the worker, so a later journal has all of them.
     let listed: Vec<(&Driver, Vec<ListedWorker>)> = drivers
+        .single
         .iter()
         .map(|driver| match driver.list() {
             Ok(workers) => Ok((driver, workers)),
-            Err(reason) => Err(CommandError::Refused(format!("pool {}: {reason}", driver.pool))),
+            Err(reason) => Err(refused(&driver.pool, &reason)),
         })
         .collect::<CommandResult<_>>()?;
     let journal = read_journal(&args.state).map_err(CommandError::input)?;
@@ -129,16 +143,42 @@ fn look(args: &PoolsArgs, drivers: &[Driver]) -> CommandResult<Vec<PoolWorker>> 
             state: Ownership::Gone,
         });
     }
+    for driver in &drivers.scaled {
+        for ListedWorker { name, handle } in driver.list().map_err(|reason| refused(&driver.pool, &reason))? {
+            let (pool, handle) = (driver.pool.clone(), Some(handle));
+            workers.push(PoolWorker { pool, name, handle, state: Ownership::Owned });
+        }
+    }
     Ok(workers)
 }
 
+fn refused(pool: &str, reason: &str) -> CommandError {
+    CommandError::Refused(format!("pool {pool}: {reason}"))
+}
+
+/// Creates the drivers of pools that a cluster scales.
+fn scaled(args: &PoolsArgs, pools: &Pools) -> CommandResult<Vec<ScaleDriver>> {
+    let is_scaled = |kind: &DriverKind| matches!(kind, DriverKind::Kubernetes { .. });
+    if !pools.0.iter().filter_map(|pool| pool.driver.as_ref()).any(|driver| is_scaled(&driver.kind)) {
+        return Ok(Vec::new());
+    }
+    let namespace = Namespace::of_account(&args.service_account)
+        .map_err(|error| CommandError::Input(format!("driver \"kubernetes\": {error}")))?;
+    Ok(ScaleDriver::of_pools(pools, &namespace).into_iter().map(|(_, driver)| driver).collect())
+}
+
 /// Stops workers and waits for their end. Returns the workers that are left.
-fn reap(args: &PoolsArgs, drivers: &[Driver], found: Vec<PoolWorker>) -> CommandResult<Vec<PoolWorker>> {
+fn reap(args: &PoolsArgs, drivers: &Drivers, found: Vec<PoolWorker>) -> CommandResult<Vec<PoolWorker>> {
     let begun = Instant::now();
     let mut workers = found;
+    if args.all {
+        for driver in &drivers.scaled {
+            driver.set(0).map_err(|reason| refused(&driver.pool, &reason))?;
+        }
+    }
     while workers.iter().any(|worker| is_target(args, worker)) && begun.elapsed() < END_TIME {
         for worker in workers.iter().filter(|worker| is_target(args, worker)) {
-            let driver = drivers.iter().find(|driver| driver.pool == worker.pool);
+            let driver = drivers.single.iter().find(|driver| driver.pool == worker.pool);
             let (Some(driver), Some(handle)) = (driver, &worker.handle) else { continue };
             driver
                 .stop(&worker.name, handle)

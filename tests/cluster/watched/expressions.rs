@@ -10,8 +10,14 @@ pub(super) struct Expression {
     pub(super) place: String,
     /// The query, with values for the dashboard's variables.
     pub(super) text: String,
-    /// Whether the result may be empty.
-    pub(super) may_be_empty: bool,
+    /// Labels that a mark of the dashboard shows, which the result must have.
+    pub(super) labels: Vec<String>,
+}
+
+impl Expression {
+    fn new(place: String, text: String) -> Self {
+        Self { place, text, labels: Vec::new() }
+    }
 }
 
 fn dashboards() -> Vec<(String, Value)> {
@@ -39,27 +45,54 @@ pub(super) fn expressions() -> Vec<Expression> {
         for panel in array(&dashboard["panels"]) {
             for target in array(&panel["targets"]) {
                 let text = with_values(target["expr"].as_str().expect("an expression"));
-                all.push(Expression {
-                    place: format!("{file}: {}", panel["title"]),
-                    text,
-                    may_be_empty: false,
-                });
+                all.push(Expression::new(format!("{file}: {}", panel["title"]), text));
             }
         }
         for annotation in array(&dashboard["annotations"]["list"]) {
-            if let Some(text) = annotation["expr"].as_str() {
-                // A worker that joins late may find no unstarted instances, and then no replan happens.
-                let may_be_empty = annotation["name"] == "Replans";
-                let place = format!("{file}: {}", annotation["name"]);
-                all.push(Expression { place, text: with_values(text), may_be_empty });
-            }
+            let Some(text) = annotation["expr"].as_str() else { continue };
+            let mut mark = Expression::new(format!("{file}: {}", annotation["name"]), with_values(text));
+            mark.labels = shown_labels(&annotation);
+            all.push(mark);
         }
     }
     all.extend(rules());
     all
 }
 
-/// Expressions of the rules. Recorded series must have values, alerts need not.
+/// Labels in the formats of a mark, and those that it shows as tags.
+fn shown_labels(annotation: &Value) -> Vec<String> {
+    let text = |key: &str| annotation[key].as_str().unwrap_or_default().to_owned();
+    let formats = text("titleFormat") + &text("textFormat");
+    let in_formats = formats.split("{{").skip(1).filter_map(|rest| Some(rest.split_once("}}")?.0.to_owned()));
+    in_formats.chain(text("tagKeys").split(',').map(str::to_owned)).collect()
+}
+
+/// Selectors of an expression: `name{label="value"}` without their ranges.
+fn selectors(text: &str) -> Vec<String> {
+    let is_part = |letter: char| letter.is_ascii_alphanumeric() || letter == '_' || letter == ':';
+    let (mut all, mut rest) = (Vec::new(), text);
+    while let Some(start) = rest.find(is_part) {
+        let word = &rest[start..];
+        let end = word.find(|letter| !is_part(letter)).unwrap_or(word.len());
+        let is_series = ["pleach_", "pleach:", "process_"].iter().any(|first| word.starts_with(first));
+        let matchers = word[end..].strip_prefix('{').and_then(|matchers| matchers.find('}'));
+        let end = matchers.map_or(end, |length| end + length + 2);
+        if is_series {
+            all.push(word[..end].to_owned());
+        }
+        rest = &word[end..];
+    }
+    all
+}
+
+#[test]
+fn selectors_are_found_with_their_matchers() {
+    let text = "sum(increase(pleach_a{b=\"pleach_x\"}[15m])) > pleach:c and on (job) process_d";
+    assert_eq!(selectors(text), ["pleach_a{b=\"pleach_x\"}", "pleach:c", "process_d"]);
+}
+
+/// Expressions of the rules. Recorded series must have values. An alert is silent in a healthy cluster, so each of its selectors must have
+/// series.
 fn rules() -> Vec<Expression> {
     let text = fs::read_to_string(project("deploy/prometheus/rules.yml")).expect("a file");
     let mut all = Vec::new();
@@ -73,8 +106,14 @@ fn rules() -> Vec<Expression> {
             }
             None => rest.lines().take(1).collect(),
         };
-        let may_be_empty = name.starts_with("alert: ");
-        all.push(Expression { place: format!("rules.yml: {name}"), text: text.join(" "), may_be_empty });
+        let (place, text) = (format!("rules.yml: {name}"), text.join(" "));
+        if name.starts_with("alert: ") {
+            let selectors = selectors(&text);
+            assert!(!selectors.is_empty(), "{place}: {text}");
+            all.extend(selectors.into_iter().map(|selector| Expression::new(place.clone(), selector)));
+        } else {
+            all.push(Expression::new(place, text));
+        }
     }
     all
 }

@@ -160,8 +160,8 @@ impl Prometheus {
         });
     }
 
-    /// Number of series of an expression since the start.
-    pub(super) fn range(&self, expression: &str) -> Result<usize, String> {
+    /// Labels of each series of an expression since the start.
+    pub(super) fn range(&self, expression: &str) -> Result<Vec<Value>, String> {
         let seconds =
             |time: SystemTime| time.duration_since(UNIX_EPOCH).map_or(0.0, |passed| passed.as_secs_f64());
         let (start, end) = (seconds(self.begun).to_string(), seconds(SystemTime::now()).to_string());
@@ -170,8 +170,8 @@ impl Prometheus {
         if answer["status"] != "success" {
             return Err(answer["error"].to_string());
         }
-        let series = answer["data"]["result"].as_array().map_or(0, Vec::len);
-        Ok(series)
+        let series = answer["data"]["result"].as_array().cloned().unwrap_or_default();
+        Ok(series.into_iter().map(|series| series["metric"].clone()).collect())
     }
 
     /// Whether a label of a metric has values.

@@ -5,4 +5,5 @@ mod cloud;
 mod faults;
 mod kills;
 mod random;
+mod scaled;
 mod world;

@@ -17,6 +17,9 @@ const SUFFIX_LENGTH: usize = 28;
 /// Maximum number of arguments of a command, and of options of a worker.
 const MAX_ARGUMENTS: usize = 1000;
 
+/// 63 characters of the name of a deployment: its pods have more in their names, which are labels.
+const MAX_OBJECT_NAME: usize = 63;
+
 /// Driver of a pool.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DriverSettings {
@@ -47,6 +50,11 @@ pub enum DriverKind {
         /// Prints name and handle of each worker.
         list: Vec<String>,
     },
+    /// Scale of a deployment in the namespace of the manager.
+    Kubernetes {
+        /// Name of the deployment.
+        deployment: String,
+    },
 }
 
 impl DriverSettings {
@@ -58,14 +66,15 @@ impl DriverSettings {
         let Some(section) = pool.section("provision", "a table [pool.provision] is allowed")? else {
             return Ok(None);
         };
+        const DRIVER: &str = "process, command or kubernetes is allowed";
+        let driver = section.needed_text("driver", DRIVER)?;
         let is_name = format!("{prefix}{}", "0".repeat(SUFFIX_LENGTH)).parse::<NodeName>().is_ok();
-        if !is_name {
+        if driver != "kubernetes" && !is_name {
             let allowed = "with provision, a prefix of at most 35 lower-case letters, digits and hyphens is allowed, which begins \
                            with a letter or digit";
             return pool.not_allowed("workers", &format!("{prefix:?}"), allowed);
         }
-        const DRIVER: &str = "process or command is allowed";
-        let kind = match section.needed_text("driver", DRIVER)? {
+        let kind = match driver {
             "process" => DriverKind::Process {
                 options: arguments(&section, "options")?.unwrap_or_default(),
                 token: section
@@ -85,22 +94,48 @@ impl DriverSettings {
                 };
                 DriverKind::Command { start: needed("start")?, stop: needed("stop")?, list: needed("list")? }
             }
+            "kubernetes" => DriverKind::Kubernetes { deployment: deployment(&section, prefix)? },
             other => return section.not_allowed("driver", &format!("{other:?}"), DRIVER),
+        };
+        let manager = match kind {
+            // The template of the deployment has the address.
+            DriverKind::Kubernetes { .. } => None,
+            DriverKind::Process { .. } | DriverKind::Command { .. } => manager(&section)?,
         };
         let idle = "0 to 604800 is allowed: seconds without a study before workers are drained";
         let idle_seconds = section.number_in("idle_seconds", [0.0, MAX_IDLE_SECONDS], idle)?;
-        let address = "HOST:PORT of the manager, as its workers reach it, is allowed";
-        let manager = section.text("manager", address)?;
-        if let Some(manager) = manager.filter(|manager| !manager.contains(':')) {
-            return section.not_allowed("manager", &format!("{manager:?}"), address);
-        }
         section.end()?;
-        Ok(Some(Self {
-            idle_seconds: idle_seconds.unwrap_or(IDLE_SECONDS),
-            manager: manager.map(str::to_owned),
-            kind,
-        }))
+        Ok(Some(Self { idle_seconds: idle_seconds.unwrap_or(IDLE_SECONDS), manager, kind }))
     }
+}
+
+/// Reads the address of the manager.
+fn manager(section: &Section<'_>) -> Result<Option<String>, FieldError> {
+    let address = "HOST:PORT of the manager, as its workers reach it, is allowed";
+    let manager = section.text("manager", address)?;
+    if let Some(manager) = manager.filter(|manager| !manager.contains(':')) {
+        return section.not_allowed("manager", &format!("{manager:?}"), address);
+    }
+    Ok(manager.map(str::to_owned))
+}
+
+/// Reads the name of a deployment, whose pods must have this prefix in their names.
+fn deployment(section: &Section<'_>, prefix: &str) -> Result<String, FieldError> {
+    const ALLOWED: &str = "the name of a deployment in the manager's namespace is required";
+    let name = section.needed_text("deployment", ALLOWED)?;
+    let is_plain = |letter: char| letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == '-';
+    // A name in the path of a request must not end the path.
+    if name.is_empty() || name.len() > MAX_OBJECT_NAME || !name.chars().all(is_plain) {
+        let allowed = "at most 63 lower-case letters, digits and hyphens are allowed";
+        return section.not_allowed("deployment", &format!("{name:?}"), allowed);
+    }
+    if !format!("{name}-").starts_with(prefix) {
+        let allowed = format!(
+            "its pods are named {name}-…, but workers of the pool have the prefix {prefix:?}; workers = \"{name}-\" is allowed"
+        );
+        return section.not_allowed("deployment", &format!("{name:?}"), &allowed);
+    }
+    Ok(name.to_owned())
 }
 
 /// Reads a list of arguments.

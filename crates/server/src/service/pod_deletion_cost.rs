@@ -6,7 +6,8 @@
 
 use super::state::record;
 use super::studies::StudyContext;
-use crate::kubernetes::{ClusterError, Pods};
+use crate::kubernetes::{ClusterError, Namespace};
+use parking_lot::Mutex;
 use pleach_actors::manager::{GetView, WorkerState, WorkerView};
 use pleach_results::checksum;
 use pleach_results::folder::publish;
@@ -86,7 +87,7 @@ impl Costs {
 
 /// Sender of deletion costs to the cluster.
 struct CostSender {
-    pods: Pods,
+    namespace: Namespace,
     costs: Costs,
     /// File with the names of the pods whose cost may differ from 0.
     file: PathBuf,
@@ -96,33 +97,46 @@ struct CostSender {
     trouble: Option<String>,
 }
 
+/// Costs of the pods of a namespace, as this manager sends them.
+#[derive(Clone)]
+pub struct PodCosts(Arc<Mutex<CostSender>>);
+
+impl PodCosts {
+    /// Creates the costs with the pods whose cost an earlier start of the manager may have set.
+    #[must_use]
+    pub fn new(namespace: Namespace, shared: &StudyContext) -> Self {
+        Self(Arc::new(Mutex::new(CostSender::new(namespace, shared.state.pod_costs()))))
+    }
+
+    /// Sends the changed costs. Blocks until the cluster has answered.
+    pub(super) fn send(&self, leave: &[String], workers: &[WorkerView]) {
+        self.0.lock().round(leave, workers, Instant::now());
+    }
+}
+
 /// Sends changed costs to the cluster every `EVERY` until the manager ends.
-pub async fn run(shared: Arc<StudyContext>, pods: Pods) {
-    let mut sender = CostSender::new(pods, shared.state.pod_costs());
+pub async fn run(shared: Arc<StudyContext>, costs: PodCosts) {
     let mut ticks = tokio::time::interval(EVERY);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
         ticks.tick().await;
         let Ok(view) = shared.manager.send(GetView).await else { return };
         let leave = shared.scale(&view).drain_order;
+        let costs = costs.clone();
         // A blocking thread of its own: an API that does not answer delays no other task.
-        let round = tokio::task::spawn_blocking(move || {
-            sender.round(&leave, &view.workers, Instant::now());
-            sender
-        });
-        match round.await {
-            Ok(back) => sender = back,
-            // A panic has already ended the process.
-            Err(_) => return,
+        let round = tokio::task::spawn_blocking(move || costs.send(&leave, &view.workers));
+        // A panic has already ended the process.
+        if round.await.is_err() {
+            return;
         }
     }
 }
 
 impl CostSender {
-    fn new(pods: Pods, file: PathBuf) -> Self {
+    fn new(namespace: Namespace, file: PathBuf) -> Self {
         let kept = kept(&file);
         let costs = Costs(kept.iter().map(|name| (name.clone(), Sent::default())).collect());
-        Self { pods, costs, file, kept, trouble: None }
+        Self { namespace, costs, file, kept, trouble: None }
     }
 
     /// Sends the changed costs. Stops at the first error that does not concern a single pod.
@@ -135,7 +149,7 @@ impl CostSender {
         // set.
         self.keep(self.costs.names_with(&wanted));
         let mut trouble = None;
-        match self.pods.round() {
+        match self.namespace.round() {
             Err(error) => trouble = Some(failed(&error)),
             Ok(round) => {
                 for (name, cost) in wanted {

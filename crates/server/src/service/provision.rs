@@ -148,7 +148,7 @@ impl Provisioning {
                 },
             };
             self.execute(effects).await;
-            self.shared.scaler.supplies.set(self.reporter.supplies(&self.provisioner, &self.numbers));
+            self.shared.scaler.supplies.update(self.reporter.supplies(&self.provisioner, &self.numbers));
             let Some(since) = ends else { continue };
             if self.provisioner.is_empty() {
                 info!("all provisioned workers have ended");
@@ -268,7 +268,7 @@ fn start(driver: &Driver, name: String) -> DriverAnswer {
 }
 
 /// Returns the settings of a pool. `None` if it has no driver.
-fn pool(pools: &Pools, number: usize) -> Option<ProvisionPool> {
+pub(super) fn pool(pools: &Pools, number: usize) -> Option<ProvisionPool> {
     let ManagedPool { spec, prefix, driver } = pools.0.get(number)?;
     let settings = driver.as_ref()?;
     Some(ProvisionPool {
@@ -280,7 +280,7 @@ fn pool(pools: &Pools, number: usize) -> Option<ProvisionPool> {
         idle_seconds: settings.idle_seconds,
         list_lag_seconds: match settings.kind {
             DriverKind::Process { .. } => 0.0,
-            DriverKind::Command { .. } => LIST_LAG_SECONDS,
+            DriverKind::Command { .. } | DriverKind::Kubernetes { .. } => LIST_LAG_SECONDS,
         },
     })
 }

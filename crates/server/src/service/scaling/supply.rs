@@ -19,8 +19,8 @@ pub(crate) struct PoolSupply {
 pub(crate) struct Supplies(Mutex<BTreeMap<usize, PoolSupply>>);
 
 impl Supplies {
-    pub(crate) fn set(&self, supplies: BTreeMap<usize, PoolSupply>) {
-        *self.0.lock() = supplies;
+    pub(crate) fn update(&self, supplies: BTreeMap<usize, PoolSupply>) {
+        self.0.lock().extend(supplies);
     }
 
     pub(crate) fn get(&self, pool: usize) -> Option<PoolSupply> {

@@ -1,0 +1,216 @@
+//! Pools whose deployments the manager scales through the API of a cluster. Their pods are real workers.
+
+use crate::cluster::{self, Cluster, DEADLINE, LOOK_AGAIN};
+use crate::kubernetes::{Kubernetes, PodPhase};
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::fs;
+use std::time::Instant;
+
+const DEPLOYMENT: &str = "rel-spot";
+
+const POOLS: &str = "\
+[[pool]]
+name = \"spot\"
+workers = \"rel-spot-\"
+cores = 1
+price_per_hour = 36
+startup_seconds = 1
+max = 3
+
+[pool.provision]
+driver = \"kubernetes\"
+deployment = \"rel-spot\"
+idle_seconds = 1
+";
+
+/// A manager, an API, and a node that runs the pods.
+struct Site<'a> {
+    cluster: Cluster<'a>,
+    kubernetes: Kubernetes,
+    /// Pods that were asked to end.
+    asked: BTreeSet<String>,
+}
+
+impl<'a> Site<'a> {
+    /// Creates a site with one deployment of so many pods. The manager does not run.
+    fn new(study: &'a crate::study::Study, pools: &str, replicas: u64) -> Self {
+        let mut cluster = Cluster::to_be(study);
+        fs::write(cluster.path("pools.toml"), pools).expect("a folder");
+        let kubernetes = Kubernetes::start(&cluster.path("account"));
+        kubernetes.add_deployment(DEPLOYMENT, replicas);
+        let options = ["--pools", "pools.toml", "--service-account", "account"];
+        cluster.manager_options = options.map(str::to_owned).to_vec();
+        cluster.environment.extend(kubernetes.environment());
+        Self { cluster, kubernetes, asked: BTreeSet::new() }
+    }
+
+    /// Acts as the kubelet: starts the processes of new pods, and ends those of pods that are being ended.
+    fn sync(&mut self) {
+        for (name, phase) in self.kubernetes.deployed() {
+            match phase {
+                PodPhase::Pending => {
+                    self.cluster.start_worker(&name, &[]);
+                    self.kubernetes.run_pod(&name);
+                }
+                PodPhase::Terminating if self.cluster.workers.contains_key(&name) => {
+                    if self.asked.insert(name.clone()) {
+                        self.cluster.ask_to_leave(&name);
+                    }
+                }
+                PodPhase::Running | PodPhase::Terminating => {}
+            }
+        }
+        for (name, _) in self.cluster.ended() {
+            self.kubernetes.remove_pod(&name);
+        }
+    }
+
+    /// Runs the pods until the condition holds.
+    fn until(&mut self, happened: impl Fn(&Self) -> bool) {
+        let begun = Instant::now();
+        loop {
+            self.sync();
+            if happened(self) {
+                return;
+            }
+            let log = || self.cluster.log("manager");
+            assert!(begun.elapsed() < DEADLINE, "{:?}\n{}", self.kubernetes.deployed(), log());
+            std::thread::park_timeout(LOOK_AGAIN);
+        }
+    }
+
+    fn replicas(&self) -> u64 {
+        self.kubernetes.replicas(DEPLOYMENT)
+    }
+
+    /// Numbers that the manager has set, in order.
+    fn set(&self) -> Vec<u64> {
+        let (requests, _) = self.kubernetes.scale_requests();
+        requests
+            .iter()
+            .filter(|request| request.status == 200)
+            .filter_map(|request| request.replicas)
+            .collect()
+    }
+
+    fn joined(&self) -> Option<u64> {
+        let pool: Value = self.cluster.status()["scaling"]["pools"][0].clone();
+        pool["provisioned"]["joined"].as_u64()
+    }
+
+    fn remark(&self) -> String {
+        let pool: Value = self.cluster.status()["scaling"]["pools"][0].clone();
+        pool["provisioned"]["remark"].as_str().unwrap_or_default().to_owned()
+    }
+}
+
+/// Conflicts, expired lists and an expired token delay the manager and stop nothing.
+#[test]
+fn deployment_is_scaled_for_a_study_and_to_its_minimum_after_it() {
+    let study = cluster::study(60, 256);
+    let expected = cluster::expected(&study);
+    let mut site = Site::new(&study, &POOLS.replace("idle_seconds = 1", "idle_seconds = 20"), 2);
+    // The first list has 2 pods on several pages, and expires twice.
+    site.kubernetes.disturb(2, 2);
+    site.cluster.start_manager();
+    let id = site.cluster.submit(&["--deadline", "1s"]);
+    site.until(|site| site.joined() == Some(3));
+    // The token expires some time before the cluster replaces the file. A lost pod is replaced by its deployment.
+    site.kubernetes.expire_token("second");
+    let lost = site.kubernetes.deployed().remove(0).0;
+    site.cluster.kill_worker(&lost);
+    site.kubernetes.remove_pod(&lost);
+    site.until(|site| site.remark().contains("401: Unauthorized"));
+    site.kubernetes.give_token("second");
+    site.until(|site| site.cluster.has_ended(&id));
+    assert_eq!(site.cluster.completed(&id), expected);
+    site.until(|site| site.replicas() == 0 && site.kubernetes.deployed().is_empty());
+    assert!(site.cluster.workers.is_empty());
+
+    let (requests, continued) = site.kubernetes.scale_requests();
+    let with = |status: u16| requests.iter().filter(|request| request.status == status).count();
+    assert_eq!(with(409), 2, "{requests:?}");
+    assert!(continued >= 2, "{continued}: the list of pods has several pages");
+    let set = site.set();
+    assert_eq!((set[0], set.last()), (3, Some(&0)), "{set:?}");
+    assert!(set.windows(2).all(|two| two[0] != two[1]), "no number is set twice: {set:?}");
+    let log = site.cluster.log("manager");
+    assert!(log.contains("pool spot is scaled from 2 to 3 workers"), "{log}");
+    assert!(!log.contains("not by this manager"), "{log}");
+}
+
+/// A restarted manager reads the number and keeps it. Without a study, the pods end with the manager.
+#[test]
+fn restarted_manager_keeps_the_number_and_the_last_one_sets_the_minimum() {
+    let study = cluster::study(60, 256);
+    let expected = cluster::expected(&study);
+    let mut site = Site::new(&study, &POOLS.replace("idle_seconds = 1", "idle_seconds = 600"), 0);
+    site.cluster.start_manager();
+    let id = site.cluster.submit(&["--deadline", "1s"]);
+    site.until(|site| site.joined() == Some(3));
+    let before: Vec<String> = site.kubernetes.deployed().into_iter().map(|(name, _)| name).collect();
+    site.cluster.kill_manager();
+    site.cluster.start_manager();
+    site.until(|site| site.cluster.has_ended(&id));
+    assert_eq!(site.cluster.completed(&id), expected);
+    let after: Vec<String> = site.kubernetes.deployed().into_iter().map(|(name, _)| name).collect();
+    assert!(after.iter().all(|name| before.contains(name)), "{before:?}, {after:?}");
+    // Another party is reported. The manager sets its own number while the study needs it, and none before the idle time.
+    site.kubernetes.scale_elsewhere(DEPLOYMENT, 2);
+    site.until(|site| site.remark().contains("workers, and not by this manager"));
+    assert!(site.cluster.end_manager().success());
+    assert_eq!(site.replicas(), 0, "{}", site.cluster.log("manager"));
+    site.until(|site| site.kubernetes.deployed().is_empty());
+    let audit = ["pools", "--pools", "pools.toml", "--state", "state", "--service-account", "account"];
+    let mut command = std::process::Command::new(assert_cmd::cargo::cargo_bin!("pleach"));
+    command.current_dir(site.cluster.path("")).args(audit).envs(&site.cluster.environment);
+    let answer = crate::pleach::answer(&mut command);
+    assert_eq!((answer.code, answer.stdout.trim()), (0, "no workers of this manager"), "{answer:?}");
+}
+
+/// A surplus worker with the least work is the one that the replica set ends.
+#[test]
+fn surplus_pods_have_deletion_costs_before_the_number_is_lowered() {
+    let study = cluster::study(2, 64);
+    let mut site = Site::new(&study, &POOLS.replace("max = 3", "min = 1\nmax = 3"), 3);
+    site.cluster.start_manager();
+    site.until(|site| site.replicas() == 1 && site.kubernetes.deployed().len() == 1);
+    let (kept, _) = site.kubernetes.deployed().remove(0);
+    let ended = site.asked.clone();
+    let patched: BTreeSet<String> = site.kubernetes.patches().into_iter().map(|patch| patch.pod).collect();
+    assert!(ended.len() == 2 && !ended.contains(&kept), "{ended:?}, {kept}");
+    assert!(ended.is_subset(&patched), "{ended:?}, {patched:?}");
+}
+
+#[test]
+fn refusals_of_the_cluster_are_reported_and_studies_end_on_other_workers() {
+    let study = cluster::study(10, 128);
+    let expected = cluster::expected(&study);
+    let missing = POOLS.replace("spot", "gone");
+    let mut site = Site::new(&study, &format!("{POOLS}{missing}"), 0);
+    site.kubernetes.forbid(Some("deployments.apps \"rel-spot\" is forbidden: cannot update resource"));
+    site.cluster.start_manager();
+    let id = site.cluster.submit(&["--deadline", "1s"]);
+    site.until(|site| site.remark().contains("403: deployments.apps \"rel-spot\" is forbidden"));
+    site.until(|site| {
+        let pool = site.cluster.status()["scaling"]["pools"][1].clone();
+        let remark = pool["provisioned"]["remark"].as_str().unwrap_or_default().to_owned();
+        remark.contains("404: deployments.apps \"rel-gone\" not found")
+    });
+    site.cluster.start_worker("base", &[]);
+    assert_eq!(site.cluster.completed(&id), expected);
+    assert_eq!(site.replicas(), 0);
+}
+
+#[test]
+fn manager_outside_a_cluster_refuses_the_driver() {
+    let study = cluster::study(2, 64);
+    let mut site = Site::new(&study, POOLS, 0);
+    site.cluster.environment.insert("KUBERNETES_SERVICE_HOST".to_owned(), String::new());
+    let (code, text) = site.cluster.try_start_manager().expect_err("it is refused");
+    assert_eq!(code, Some(2), "{text}");
+    let expected = "error: driver \"kubernetes\": environment variable KUBERNETES_SERVICE_HOST is missing; ";
+    assert!(text.contains(expected), "{text}");
+    assert!(!site.cluster.state.exists());
+}
