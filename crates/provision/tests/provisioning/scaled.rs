@@ -95,6 +95,27 @@ impl World {
         }
     }
 
+    /// Kills the manager at its next request and starts another one.
+    fn kill(&mut self, is_executed: bool, min: u32) {
+        self.now += 2.0;
+        let input = ScaleInput {
+            now_seconds: self.now,
+            desired: Some(5),
+            serving: self.serving,
+            draining: 0,
+            has_studies: true,
+        };
+        for effect in self.machine.step(input) {
+            if let ScaleEffect::Set { replicas, .. } = effect
+                && is_executed
+            {
+                self.set.push((self.now, replicas));
+                self.replicas = replicas;
+            }
+        }
+        self.machine = ScaledPool::new(settings(min, 8), self.now);
+    }
+
     fn has_no_capacity(&self) -> bool {
         self.machine.counts().has_no_capacity
     }
@@ -211,6 +232,8 @@ enum Event {
     Room(u32),
     Refuse(bool),
     Elsewhere(u32),
+    /// The manager is killed at its next request, before or after the cluster executed it.
+    Kill(bool),
 }
 
 fn event() -> impl Strategy<Value = Event> {
@@ -220,6 +243,7 @@ fn event() -> impl Strategy<Value = Event> {
         (0..12_u32).prop_map(Event::Room),
         any::<bool>().prop_map(Event::Refuse),
         (0..12_u32).prop_map(Event::Elsewhere),
+        any::<bool>().prop_map(Event::Kill),
     ]
 }
 
@@ -238,6 +262,7 @@ proptest! {
                     world.refusal = is_refused.then(|| "503: try again".to_owned());
                 }
                 Event::Elsewhere(number) => world.replicas = number,
+                Event::Kill(is_executed) => world.kill(is_executed, min),
             }
         }
         (world.refusal, world.room) = (None, u32::MAX);
