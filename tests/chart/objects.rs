@@ -118,6 +118,15 @@ fn one_party_scales_a_pool() {
             "verbs": ["get", "update"],
         });
         assert_eq!(scales, if is_scaled { vec![&expected] } else { Vec::new() }, "{kind}");
+        // The manager's pod has the account, the option and the way to the API only for such a pool.
+        let all = containers(&objects);
+        let manager = all.iter().find(|is| is.value["name"] == "manager").expect("a manager");
+        assert_eq!(manager.pod["automountServiceAccountToken"], is_scaled, "{kind}");
+        assert_eq!(manager.command.contains(&"--pod-deletion-cost".to_owned()), is_scaled, "{kind}");
+        let policy =
+            of_kind(&objects, "NetworkPolicy").into_iter().find(|is| name(is) == "rel-pleach-manager");
+        let egress = policy.and_then(|policy| policy["spec"]["egress"].as_array()).expect("a list");
+        assert_eq!(!egress.is_empty(), is_scaled, "{kind}");
         // Helm does not set the number of a scaled pool: an upgrade keeps it.
         let deployment = of_kind(&objects, "Deployment").into_iter().find(|is| name(is) == "rel-pleach-a");
         assert_eq!(deployment.expect("a pool")["spec"]["replicas"].is_u64(), kind == "none", "{kind}");

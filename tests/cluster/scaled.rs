@@ -1,5 +1,6 @@
 //! Pools whose deployments the manager scales through the API of a cluster. Their pods are real workers.
 
+use crate::chart::Tools;
 use crate::cluster::{self, Cluster, DEADLINE, LOOK_AGAIN};
 use crate::kubernetes::{Kubernetes, PodPhase};
 use serde_json::Value;
@@ -214,6 +215,60 @@ fn refusals_of_the_cluster_are_reported_and_studies_end_on_other_workers() {
     site.cluster.start_worker("base", &[]);
     assert_eq!(site.cluster.completed(&id), expected);
     assert_eq!(site.replicas(), 0);
+}
+
+/// The pools that the chart writes are scaled with the rights of the role that the chart creates.
+#[test]
+fn pools_of_the_chart_are_scaled_with_the_rights_of_its_role() {
+    let test = "pools_of_the_chart_are_scaled_with_the_rights_of_its_role";
+    let Some(tools) = Tools::of(test) else { return };
+    let objects = tools.render(&["--values", "helm/pleach/ci/manager-scaled-values.yaml"]).expect("objects");
+    let pools = objects.iter().find_map(|object| object["data"]["pools.toml"].as_str()).expect("pools");
+    // Two pools that fit this machine, and that follow soon.
+    let mut smaller = pools.to_owned();
+    for (large, small) in [
+        ("cores = 16", "cores = 1"),
+        ("cores = 4", "cores = 1"),
+        ("max = 64", "max = 2"),
+        ("max = 4", "max = 1"),
+        ("startup_seconds = 180", "startup_seconds = 1"),
+        ("idle_seconds = 120", "idle_seconds = 1"),
+    ] {
+        assert!(smaller.contains(large), "{large}: {pools}");
+        smaller = smaller.replace(large, small);
+    }
+    let study = cluster::study(60, 256);
+    let expected = cluster::expected(&study);
+    let mut site = Site::new(&study, &smaller, 0);
+    for deployment in ["rel-pleach-spot", "rel-pleach-large"] {
+        assert!(
+            objects
+                .iter()
+                .any(|object| { object["kind"] == "Deployment" && object["metadata"]["name"] == deployment })
+        );
+        site.kubernetes.add_deployment(deployment, 1);
+    }
+    let role =
+        |object: &&Value| object["kind"] == "Role" && object["metadata"]["name"] == "rel-pleach-manager";
+    let role = objects.iter().find(role).expect("a role");
+    site.kubernetes.grant(role["rules"].as_array().expect("rules").clone());
+    site.cluster.start_manager();
+    // The minimum of one pool is 0, and of the other 1.
+    let numbers =
+        |site: &Site<'_>| ["rel-pleach-spot", "rel-pleach-large"].map(|name| site.kubernetes.replicas(name));
+    site.until(|site| numbers(site) == [0, 1]);
+    let id = site.cluster.submit(&["--deadline", "1s"]);
+    site.until(|site| numbers(site) == [2, 1] || site.cluster.has_ended(&id));
+    site.until(|site| site.cluster.has_ended(&id));
+    assert_eq!(site.cluster.completed(&id), expected);
+    site.until(|site| numbers(site) == [0, 1] && site.kubernetes.deployed().len() == 1);
+    let (requests, _) = site.kubernetes.scale_requests();
+    assert!(requests.iter().all(|request| request.status == 200), "{requests:?}");
+    assert!(
+        requests.iter().any(|request| request.deployment == "rel-pleach-spot" && request.replicas == Some(2))
+    );
+    let log = site.cluster.log("manager");
+    assert!(!log.contains("forbidden"), "{log}");
 }
 
 #[test]

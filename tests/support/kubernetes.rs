@@ -41,6 +41,8 @@ struct Kept {
     /// Status returned for every request instead of its effect.
     fails: Option<u16>,
     patches: Vec<Patch>,
+    /// Rules of the account's role. `None`: everything is allowed.
+    rules: Option<Vec<Value>>,
 }
 
 /// The server. It runs until the process ends.
@@ -110,6 +112,11 @@ impl Kubernetes {
 
     pub(crate) fn add_pod(&self, name: &str) {
         self.kept.lock().pods.insert(name.to_owned(), pod());
+    }
+
+    /// Allows only what the rules of a role grant.
+    pub(crate) fn grant(&self, rules: Vec<Value>) {
+        self.kept.lock().rules = Some(rules);
     }
 
     /// Returns this status for all requests, or serves them again.
@@ -211,6 +218,10 @@ fn answer(request: &Request, kept: &mut Kept) -> (u16, Value) {
     let is_valid = request.authorization == format!("Bearer {}", kept.token);
     let answer = match pod {
         _ if !is_valid => refusal(401, "Unauthorized"),
+        _ if kept.rules.as_ref().is_some_and(|rules| !is_granted(request, rules)) => {
+            let what = format!("{} {} is forbidden by the role", request.method, request.target);
+            refusal(403, &what)
+        }
         Some(pod) => patch_pod(request, pod, kept),
         None if kept.fails.is_some() => refusal(kept.fails.unwrap_or(500), "not in the mood"),
         None => {
@@ -223,6 +234,32 @@ fn answer(request: &Request, kept: &mut Kept) -> (u16, Value) {
         kept.patches.push(Patch { pod: pod.to_owned(), cost, status: answer.0 });
     }
     answer
+}
+
+/// Whether a rule of a role grants a request: its API group, its resource, its verb, and its name if the rule has names.
+fn is_granted(request: &Request, rules: &[Value]) -> bool {
+    let path = request.target.split('?').next().unwrap_or_default();
+    let (group, rest) = match path.strip_prefix("/apis/apps/v1/namespaces/studies/") {
+        Some(rest) => ("apps", rest),
+        None => ("", path.strip_prefix("/api/v1/namespaces/studies/").unwrap_or_default()),
+    };
+    let mut parts = rest.split('/');
+    let (kind, name) = (parts.next().unwrap_or_default(), parts.next());
+    let resource = parts.next().map_or_else(|| kind.to_owned(), |below| format!("{kind}/{below}"));
+    let verb = match (request.method.as_str(), name) {
+        ("GET", None) => "list",
+        ("GET", Some(_)) => "get",
+        ("PUT", _) => "update",
+        ("PATCH", _) => "patch",
+        _ => return false,
+    };
+    rules.iter().any(|rule| {
+        let has = |field: &str, wanted: &str| {
+            rule[field].as_array().is_some_and(|all| all.contains(&json!(wanted)))
+        };
+        let is_named = rule["resourceNames"].is_null() || name.is_some_and(|name| has("resourceNames", name));
+        has("apiGroups", group) && has("resources", &resource) && has("verbs", verb) && is_named
+    })
 }
 
 fn patch_pod(request: &Request, pod: &str, kept: &mut Kept) -> (u16, Value) {
