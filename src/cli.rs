@@ -123,8 +123,17 @@ pub(crate) enum Command {
     Query(QueryArgs),
     /// Drain a worker: it finishes its running tasks and leaves
     Drain(DrainArgs),
-    /// Check a manager's state directory without changing it (exit code 3 if a file is corrupt or missing)
+    /// Check this machine, certificates and a manager's state directory; changes nothing (exit code 3 for an error)
     Doctor(DoctorArgs),
+    /// Compare the formats of stored folders with those of this version; changes nothing (exit code 3 if one is not read)
+    UpgradeCheck {
+        /// State directories, task caches, spill tiers and folders of results
+        #[arg(required = true, value_name = "FOLDER")]
+        folders: Vec<PathBuf>,
+        /// Print one JSON document on stdout, and nothing else
+        #[arg(long)]
+        json: bool,
+    },
     /// List the workers that a manager has started, and stop orphans (exit code 3 if some are left)
     Pools(PoolsArgs),
     /// Simulate a study on a cluster with cloud workers: makespan, cost and lost work of each policy

@@ -56,6 +56,7 @@ pub(crate) fn execute(command: Command, registry: &Registry) -> CommandResult {
         Command::Query(args) => client::query::execute(&args, registry),
         Command::Drain(args) => client::drain::execute(&args),
         Command::Doctor(args) => cluster::doctor::execute(&args),
+        Command::UpgradeCheck { folders, json } => cluster::upgrade_check::execute(&folders, json),
         Command::Pools(args) => cluster::pools::execute(&args),
         Command::Simulate(args) => simulate::execute(&args, registry),
         Command::Replay(args) => simulate::replay::execute(&args),

@@ -9,7 +9,10 @@ pub(crate) const EXIT_STATUSES: [(u8, &str); 7] = [
         2,
         "The input or an argument is wrong. One line names the file, the field, the value and the allowed values.",
     ),
-    (3, "Some runs failed, or stored regions or files were corrupt. Everything else is written."),
+    (
+        3,
+        "Some runs failed, stored regions or files were corrupt, or a check found an error. Everything else is written.",
+    ),
     (4, "The manager cannot be reached or refused the request, or the study failed there."),
     (5, "Interrupted by a signal. A study can be resumed."),
     (6, "No space left on the device. A study can be resumed."),
@@ -31,7 +34,7 @@ pub(super) const VARIABLES: [(&str, &str, &str); 2] = [
 pub(crate) type Example = (&'static str, &'static str);
 
 /// Examples of each command, by its words after `pleach`. Those of `pleach` itself come first.
-pub(crate) const EXAMPLES: [(&str, &[Example]); 49] = [
+pub(crate) const EXAMPLES: [(&str, &[Example]); 50] = [
     (
         "",
         &[
@@ -251,7 +254,25 @@ pub(crate) const EXAMPLES: [(&str, &[Example]); 49] = [
             ),
         ],
     ),
-    ("doctor", &[("pleach doctor --state state", "Check every file of a manager's state directory.")]),
+    (
+        "doctor",
+        &[
+            ("pleach doctor", "Check libraries, Python, limits, ports and clock of this machine."),
+            ("pleach doctor --ssd /tmp/pleach --certs certs", "Check a worker's disk and certificate, too."),
+            (
+                "pleach doctor --manager https://HOST:7118 --certs certs/me",
+                "Check that a manager accepts a certificate, and compare the clocks.",
+            ),
+            ("pleach doctor --state state", "Check every file of a manager's state directory, too."),
+        ],
+    ),
+    (
+        "upgrade-check",
+        &[(
+            "pleach upgrade-check state cache results",
+            "Check before an upgrade whether the new version reads these folders.",
+        )],
+    ),
     (
         "pools",
         &[

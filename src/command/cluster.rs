@@ -3,9 +3,11 @@
 pub(super) mod cache;
 pub(super) mod certs;
 pub(super) mod doctor;
+mod items;
 pub(super) mod manager;
 pub(super) mod pools;
 pub(super) mod storage;
+pub(super) mod upgrade_check;
 pub(super) mod worker;
 
 use crate::exit::{CommandError, CommandResult};

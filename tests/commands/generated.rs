@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 /// Every command with a help page, with groups before their members.
-const COMMANDS: [&str; 54] = [
+const COMMANDS: [&str; 55] = [
     "",
     "run",
     "plan",
@@ -45,6 +45,7 @@ const COMMANDS: [&str; 54] = [
     "forget",
     "query",
     "doctor",
+    "upgrade-check",
     "pools",
     "replay",
     "simulate",
@@ -207,7 +208,7 @@ fn other_shells_accept_their_completions() {
 fn every_command_has_a_manual_page() {
     let folder = tempfile::tempdir().expect("a folder");
     let said = pleach(folder.path(), &["man", "--out", "a/man1"]).done();
-    assert_eq!(said, "54 manual pages in a/man1\n");
+    assert_eq!(said, "55 manual pages in a/man1\n");
     let names: BTreeSet<String> = fs::read_dir(folder.path().join("a/man1"))
         .expect("a folder")
         .map(|entry| entry.expect("an entry").file_name().into_string().expect("UTF-8"))
@@ -229,6 +230,7 @@ fn every_command_has_a_manual_page() {
             assert!(text.contains(part), "{command}: {part} is missing\n{text}");
         }
         let speaks = [
+            "doctor",
             "explain",
             "query",
             "segment",

@@ -11,7 +11,7 @@ pub mod secret_files;
 pub(crate) mod signing_request;
 
 pub use authority::{Authority, IssuedCertificate, MAX_DAYS, Validity};
-pub use credentials::Credentials;
+pub use credentials::{Credentials, CredentialsDefect};
 
 use super::identity::IdentityError;
 use std::io;

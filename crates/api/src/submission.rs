@@ -31,7 +31,7 @@ use std::path::{Path, PathBuf};
 pub const MAX_OVERHEAD_SECONDS: f64 = 1e6;
 
 /// Version of the submission format. Every change of the format raises it.
-const VERSION: u32 = 1;
+pub const VERSION: u32 = 1;
 
 /// Study and its input files.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -136,6 +136,16 @@ pub struct Companion {
 }
 
 impl Submission {
+    /// Returns the version of its format: [`VERSION`], or that of another version of pleach.
+    pub fn version(&self) -> u32 {
+        self.version
+    }
+
+    /// Returns the version of pleach that submitted it. No other version runs it.
+    pub fn build(&self) -> &str {
+        &self.build
+    }
+
     /// Returns an input file with its companions, as in messages to workers.
     pub fn content(&self, input: &InputFile) -> FileContent {
         let companion = |companion: &Companion| message::Companion {

@@ -16,7 +16,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-const MARKER_NAME: &str = "FORMAT";
+/// Name of the file with the marker.
+pub const MARKER_NAME: &str = "FORMAT";
 
 /// Name of the marker while it is written.
 const MARKER_PART_NAME: &str = "FORMAT.part";
@@ -29,11 +30,11 @@ const SEGMENT_SUFFIX: &str = ".segment";
 
 /// The marker of this version. The number is raised when anything on disk changes its meaning: segments, records, traces,
 /// encodings of regions, digests, or the components of keys.
-const MARKER: &str = "pleach cache 2";
+pub const MARKER: &str = "pleach cache 2";
 
 /// Marker of the format without users in segment heads and labels in traces. All else is equal, so such a folder is read as it
 /// is. Its first writer replaces the marker, since programs of that format would drop labeled traces.
-const EARLIER_MARKER: &str = "pleach cache 1";
+pub const EARLIER_MARKER: &str = "pleach cache 1";
 
 /// Longer than any marker. Of a foreign file, at most these bytes are read and shown.
 const MARKER_LIMIT_BYTES: usize = 64;

@@ -68,6 +68,7 @@ pub use pleach_files as files;
 pub use cache::{Cache, Difference, Entry, InsertOutcome, Nearest, ObjectInfo, Objects, PriorResults, Query};
 pub use error::CacheError;
 pub use eviction::Limits;
+pub use folder::{EARLIER_MARKER, MARKER, MARKER_NAME};
 pub use key::{CacheKey, KeyComponents};
 pub use label::StudyLabel;
 pub use open::Access;

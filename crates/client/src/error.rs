@@ -138,6 +138,9 @@ pub enum AnswerError {
     /// The body is not the expected JSON.
     #[error("{0}")]
     Json(#[from] serde_json::Error),
+    /// The header with the time is missing or no date.
+    #[error("its header Date is {0:?}; a date of HTTP is allowed")]
+    Date(String),
 }
 
 /// Reason why a study is not submitted, or its files are not sent.

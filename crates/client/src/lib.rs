@@ -4,6 +4,7 @@
 //! send and how to show the answers. `tls` verifies the manager's certificate.
 
 pub mod address;
+mod clock;
 pub mod download;
 mod error;
 pub mod follow;
@@ -39,7 +40,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tls::ClusterTls;
 use ureq::http::Response;
-use ureq::http::header::{AUTHORIZATION, CONTENT_TYPE};
+use ureq::http::header::{AUTHORIZATION, CONTENT_TYPE, DATE};
 use ureq::unversioned::resolver::DefaultResolver;
 use ureq::unversioned::transport::{Connector, TcpConnector};
 use ureq::{Agent, Body, SendBody};
@@ -239,6 +240,24 @@ impl Client {
     /// Returns the number of desired workers and the predicted time and cost.
     pub fn scaling(&self) -> Result<ScalingStatus, ClientError> {
         self.get("/scaling")
+    }
+
+    /// Compares the clock of this machine with the manager's, whose answers have its time in whole seconds. Returns the time of
+    /// the manager minus the time of this machine, in seconds.
+    ///
+    /// # Errors
+    /// As any request, and [`ClientError::Answer`] for an answer without a time.
+    pub fn clock_offset_seconds(&self) -> Result<f64, ClientError> {
+        let before = SystemClock.now();
+        let response = self.fetch("/workers")?;
+        let here = (before + SystemClock.now()) / 2;
+        let date = response.headers().get(DATE).and_then(|date| date.to_str().ok()).unwrap_or_default();
+        let there = clock::seconds_of(date);
+        let unreadable = || AnswerError::Date(date.to_owned());
+        let there = there.ok_or_else(unreadable);
+        let there = there.map_err(|cause| ClientError::Answer { manager: self.manager.clone(), cause })?;
+        // The manager cuts its time to seconds: half a second later is the mean of the times it may have had.
+        Ok(there as f64 + 0.5 - here.as_secs_f64())
     }
 
     /// Returns all workers.

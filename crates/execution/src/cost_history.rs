@@ -14,7 +14,7 @@ use std::path::Path;
 pub const NAME: &str = "costs";
 
 /// First word of the file. Its number increases when the meaning of the lines changes.
-const FORMAT: &str = "pleach-costs-1";
+pub const FORMAT: &str = "pleach-costs-1";
 
 /// Returns the costs learned by earlier studies. Empty if the file is missing or corrupt.
 pub fn read(folder: &Path) -> CostModel {

@@ -108,6 +108,15 @@ impl Environment {
             .ok_or_else(|| ExternalError::NoPython { path: PathBuf::from("python3") })
     }
 
+    /// Returns the name and version of the interpreter, such as `CPython 3.11.2`.
+    ///
+    /// # Errors
+    /// Returns an [`ExternalError`] if the interpreter fails or is too old.
+    pub fn version(&self) -> Result<String, ExternalError> {
+        let found = self.describe(Path::new("."), &[], &[])?;
+        Ok(format!("{} {}", found.implementation, found.version))
+    }
+
     /// Returns the manifest of an installed distribution: `pleach.toml` in the package that its entry point of the group
     /// `pleach.operations` names. No module is imported.
     ///

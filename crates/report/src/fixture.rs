@@ -243,6 +243,7 @@ fn run() -> RunRecord {
     RunRecord {
         study: "gbm <moat>".to_owned(),
         version: "0.1.0",
+        format: 1,
         strategy: "rtma",
         reuse: Some("tree"),
         seed: 500,

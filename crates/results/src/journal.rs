@@ -10,7 +10,7 @@
 mod record;
 mod writer;
 
-pub use record::{Header, HeaderError, JournaledResponse, count, has_header, read};
+pub use record::{FORMAT, Header, HeaderError, JournaledResponse, count, has_header, read, read_header};
 pub use writer::{Recorder, Writer, WriterError};
 
 /// Name of the journal in the result folder.

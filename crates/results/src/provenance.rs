@@ -21,6 +21,7 @@ mod summary;
 mod writer;
 
 pub use answer::{ExplainedRun, Explanation, RecordedTask, RepeatedExecution, TaskSummary, WorkerSummary};
+pub use blocks::MAGIC;
 pub use equal_results::{EqualResults, EqualResultsError};
 pub use explain::{ExplainError, RunSelection, explain_folder};
 pub use plan_table::{KnownSource, PlanTable};

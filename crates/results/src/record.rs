@@ -20,6 +20,10 @@ pub struct PlanFile<'a> {
     pub plan: &'a PlanRecord,
 }
 
+/// Format version of `run.json` and of the tables beside it. It increases when a field or column gets another meaning or is
+/// removed. Files without a number are of format 1.
+pub const RESULTS_FORMAT: u32 = 1;
+
 /// `run.json`.
 #[derive(Clone, Debug, Serialize)]
 pub struct RunRecord {
@@ -27,6 +31,8 @@ pub struct RunRecord {
     pub study: String,
     /// Version of pleach that wrote the record.
     pub version: &'static str,
+    /// Format version of the results: [`RESULTS_FORMAT`].
+    pub format: u32,
     /// Strategy of the plan in lower case, such as `rtma`. With phases, that of the last phase.
     pub strategy: &'static str,
     /// Reuse scope of the plan in lower case, such as `value`. `None` for strategies without buckets.

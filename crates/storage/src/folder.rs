@@ -18,6 +18,7 @@ mod scratch;
 mod write;
 
 pub use inventory::{Quarantined, RegionFile};
+pub use layout::MARKER;
 
 use crate::{Durability, Inserted, Tier, TierError};
 use accounting::FolderAccounting;

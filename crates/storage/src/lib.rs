@@ -34,7 +34,7 @@ mod tier;
 pub use pleach_files as files;
 
 pub use error::{RegionLoss, TierError, TierLocation};
-pub use folder::{FolderKind, FolderSettings, FolderTier, Quarantined, RegionFile};
+pub use folder::{FolderKind, FolderSettings, FolderTier, MARKER, Quarantined, RegionFile};
 pub use locks::locks_are_local;
 pub use policy::{EvictionPolicy, EvictionQueue};
 pub use ram::BoundedRam;

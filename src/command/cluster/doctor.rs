@@ -1,48 +1,18 @@
 //! `pleach doctor`: checks an installation without changing it.
 //!
-//! Each entry of [`CHECKS`] returns findings, which this module prints and counts.
+//! [`machine`] checks the machine, [`state`] the files of a state directory if the options name one.
 
+mod machine;
 mod state;
 mod study;
 
+use super::items::{Items, Severity};
 use crate::cli::DoctorArgs;
 use crate::exit::{CommandError, CommandResult};
 use crate::terminal::{print_json, print_line};
 use pleach_planner::memory_size::human;
 use serde::Serialize;
-use std::fmt;
 use std::path::{Path, PathBuf};
-
-/// Check of one part of an installation.
-struct Check {
-    name: &'static str,
-    execute: fn(&DoctorArgs) -> CommandResult<Report>,
-}
-
-/// All checks, in the order of the output.
-const CHECKS: [Check; 1] = [Check { name: "state directory", execute: state::check }];
-
-/// Weight of a finding.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "lowercase")]
-enum Severity {
-    /// A file is corrupt, missing or unreadable: exit code 3.
-    Error,
-    /// An operator should investigate.
-    Warning,
-    /// No action is needed.
-    Note,
-}
-
-impl fmt::Display for Severity {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Error => "error",
-            Self::Warning => "warning",
-            Self::Note => "note",
-        })
-    }
-}
 
 /// File or folder with a problem.
 #[derive(Debug, Serialize)]
@@ -98,32 +68,38 @@ impl Report {
     }
 }
 
-/// Report with the name of its check.
+/// JSON document of the command.
 #[derive(Serialize)]
-struct Named {
-    check: &'static str,
-    #[serde(flatten)]
-    report: Report,
+struct Document<'a> {
+    machine: &'a Items,
+    /// State directory. `None` without `--state`.
+    state: Option<&'a Report>,
 }
 
 /// Runs the command.
 pub(in crate::command) fn execute(args: &DoctorArgs) -> CommandResult {
-    let run = |check: &Check| Ok(Named { check: check.name, report: (check.execute)(args)? });
-    let reports: Vec<Named> = CHECKS.iter().map(run).collect::<CommandResult<_>>()?;
-    let errors: usize = reports.iter().map(|named| named.report.count(Severity::Error)).sum();
+    // First: a folder that is no state directory ends the command without any output.
+    let state = args.state.as_deref().map(state::check).transpose()?;
+    let machine = machine::check(args);
     if args.json {
-        print_json(&reports)?;
+        print_json(&Document { machine: &machine, state: state.as_ref() })?;
     } else {
-        reports.iter().for_each(print);
+        machine.print("machine");
+        state.iter().for_each(print);
     }
-    if errors > 0 {
-        return Err(CommandError::SomeFailed(format!("{errors} files are corrupt, missing or unreadable")));
+    let of_machine = machine.count(Severity::Error);
+    let of_files = state.map_or(0, |report| report.count(Severity::Error));
+    let mut problems = Vec::new();
+    if of_machine > 0 {
+        problems.push(format!("{of_machine} checks of this machine failed"));
     }
-    Ok(())
+    if of_files > 0 {
+        problems.push(format!("{of_files} files are corrupt, missing or unreadable"));
+    }
+    if problems.is_empty() { Ok(()) } else { Err(CommandError::SomeFailed(problems.join("; "))) }
 }
 
-fn print(named: &Named) {
-    let report = &named.report;
+fn print(report: &Report) {
     for severity in [Severity::Error, Severity::Warning, Severity::Note] {
         for finding in report.findings.iter().filter(|finding| finding.severity == severity) {
             let Finding { path, problem, remedy, .. } = finding;
@@ -133,7 +109,6 @@ fn print(named: &Named) {
     let (files, bytes) = (report.sound_files, human(report.sound_bytes));
     let [errors, warnings] = [Severity::Error, Severity::Warning].map(|severity| report.count(severity));
     print_line(&format!(
-        "{}: {files} files are intact ({bytes}); errors: {errors}, warnings: {warnings}",
-        named.check
+        "state directory: {files} files are intact ({bytes}); errors: {errors}, warnings: {warnings}"
     ));
 }

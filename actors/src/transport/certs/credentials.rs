@@ -5,9 +5,31 @@ use super::{CertsError, NODE_FILE, NODE_KEY_FILE};
 use crate::transport::identity::NodeIdentity;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, UnixTime};
+use rustls::sign::CertifiedKey;
 use std::fmt;
 use std::path::Path;
 use std::time::Duration;
+use thiserror::Error;
+
+/// Reason why peers of the same cluster refuse credentials.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum CredentialsDefect {
+    /// The key does not belong to the certificate.
+    #[error("the key does not belong to the certificate")]
+    Key,
+    /// The authority in the chain has not issued the certificate.
+    #[error("the authority in the same file has not issued the certificate")]
+    Foreign,
+    /// The certificate has expired.
+    #[error("the certificate has expired")]
+    Expired,
+    /// The validity of the certificate begins later.
+    #[error("the certificate is not valid yet")]
+    NotYetValid,
+    /// The certificate of the authority has expired.
+    #[error("the authority's certificate has expired")]
+    ExpiredAuthority,
+}
 
 /// Credentials of a node, not verified.
 pub struct Credentials {
@@ -73,6 +95,37 @@ impl Credentials {
             Ok(())
         });
         matches!(verified, Err(webpki::Error::CertExpired { .. }))
+    }
+
+    /// Verifies the credentials at `now`, a time since 1970, as a peer with the same authority would, and compares the key with
+    /// the certificate.
+    ///
+    /// # Errors
+    /// Returns the first [`CredentialsDefect`].
+    pub fn verify(&self, now: Duration) -> Result<(), CredentialsDefect> {
+        let [certificate, authority] = &self.chain[..] else { return Err(CredentialsDefect::Foreign) };
+        let provider = rustls::crypto::ring::default_provider();
+        let key = provider.key_provider.load_private_key(self.key.clone_key());
+        let key = key.map_err(|_| CredentialsDefect::Key)?;
+        let owned = CertifiedKey::new(self.chain(), key).keys_match();
+        owned.map_err(|_| CredentialsDefect::Key)?;
+        let verified = webpki::EndEntityCert::try_from(certificate).and_then(|node| {
+            let anchor = webpki::anchor_from_trusted_cert(authority)?;
+            let algorithms = provider.signature_verification_algorithms.all;
+            let (now, usage) = (UnixTime::since_unix_epoch(now), webpki::KeyUsage::client_auth());
+            node.verify_for_usage(algorithms, &[anchor], &[], now, usage, None, None).map(|_| ())
+        });
+        match verified {
+            Ok(()) => {}
+            Err(webpki::Error::CertExpired { .. }) => return Err(CredentialsDefect::Expired),
+            Err(webpki::Error::CertNotValidYet { .. }) => return Err(CredentialsDefect::NotYetValid),
+            Err(_) => return Err(CredentialsDefect::Foreign),
+        }
+        // A trust anchor is its name and its key: webpki does not look at its validity.
+        match self.expiry()[1] {
+            Some(end) if end < now => Err(CredentialsDefect::ExpiredAuthority),
+            _ => Ok(()),
+        }
     }
 
     /// Returns the ends of validity of the node's certificate and of the authority's, since 1970. `None` for one that cannot

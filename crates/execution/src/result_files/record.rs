@@ -5,7 +5,7 @@ use pleach_dispatch::study::TaskTotal;
 use pleach_planner::PlanRecord;
 use pleach_results::analysis::CollectedResponses;
 use pleach_results::analysis::extremes::Extremes;
-use pleach_results::record::{self, AcceleratorRecord, AnnotatedTile, HostRecord, RunRecord};
+use pleach_results::record::{self, AcceleratorRecord, AnnotatedTile, HostRecord, RESULTS_FORMAT, RunRecord};
 use pleach_workflow::{Stage, plain_name};
 use std::collections::BTreeMap;
 
@@ -36,6 +36,7 @@ pub(super) fn of(
     RunRecord {
         study: prepared.study.name.clone(),
         version: env!("CARGO_PKG_VERSION"),
+        format: RESULTS_FORMAT,
         strategy: plan.strategy,
         reuse: plan.reuse,
         seed: prepared.study.seed,

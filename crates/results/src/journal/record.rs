@@ -7,7 +7,7 @@ use std::io::{self, BufRead, BufReader, Read};
 use thiserror::Error;
 
 /// Format version. It increases when the lines below change.
-const FORMAT: u32 = 1;
+pub const FORMAT: u32 = 1;
 
 /// Number of hexadecimal digits of a line's checksum: the first 64 bits of its BLAKE3 hash.
 const CHECKSUM_DIGITS: usize = 16;
@@ -120,6 +120,16 @@ impl Header {
         Self { journal: FORMAT, version: env!("CARGO_PKG_VERSION").to_owned(), study }
     }
 
+    /// Returns the format version of the journal.
+    pub fn format(&self) -> u32 {
+        self.journal
+    }
+
+    /// Returns the version of pleach that wrote the journal. Only this version may continue it.
+    pub fn version(&self) -> &str {
+        &self.version
+    }
+
     /// Returns the header as the first line of a journal.
     pub fn line(&self) -> String {
         let mut line = Vec::new();
@@ -188,10 +198,18 @@ fn content(line: &[u8]) -> Option<&str> {
 /// # Errors
 /// [`io::Error`] if the journal cannot be read.
 pub fn has_header(journal: impl Read) -> io::Result<bool> {
+    Ok(read_header(journal)?.is_some())
+}
+
+/// Reads the first line of a journal. `None` if it is corrupt.
+///
+/// # Errors
+/// [`io::Error`] if the journal cannot be read.
+pub fn read_header(journal: impl Read) -> io::Result<Option<Header>> {
     let mut first = Vec::new();
     // Bounds the memory: a corrupt file may have no line end.
     BufReader::new(journal).take(MAX_HEADER_BYTES).read_until(b'\n', &mut first)?;
-    Ok(header_of(&first).is_some())
+    Ok(header_of(&first))
 }
 
 fn header_of(line: &[u8]) -> Option<Header> {

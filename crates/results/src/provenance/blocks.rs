@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 /// First bytes of the file. The number is the format version.
-pub(super) const MAGIC: &[u8] = b"pleach provenance 1\n";
+pub const MAGIC: &[u8] = b"pleach provenance 1\n";
 
 /// Bytes of [`MAGIC`] before the version.
 pub(super) const MAGIC_NAME: &[u8] = b"pleach provenance ";

@@ -41,6 +41,15 @@ pub const STUDIES: &str = "studies";
 /// Name of the folder of studies that are being removed.
 pub const REMOVED: &str = "removed";
 
+/// Format version of the files of a state directory that have no version of their own: the manager's identity, ends of studies,
+/// costs so far, pods. It increases when one of them changes its meaning. Directories without a number are of format 1.
+pub const FORMAT: u32 = 1;
+
+/// Format of directories that earlier versions wrote.
+fn first_format() -> u32 {
+    1
+}
+
 /// Stored identity of the manager.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -53,6 +62,9 @@ pub struct ManagerIdentity {
     /// regions by it.
     #[serde(default)]
     last_study: u32,
+    /// Format version of the directory: [`FORMAT`].
+    #[serde(default = "first_format")]
+    format: u32,
 }
 
 impl ManagerIdentity {
@@ -424,11 +436,30 @@ impl StateDir {
 /// Reads the identity of a state directory, or creates a new one if the file is missing.
 fn identity(folder: &Path) -> Result<ManagerIdentity, StateError> {
     let path = folder.join(IDENTITY);
+    // Before the other fields, whose names and meanings another format may change.
+    if let Some(found) = format_of(folder).filter(|found| *found != FORMAT) {
+        return Err(StateError::Format { path, found });
+    }
     match record::read(&path) {
         Record::Sound(content) => Ok(content.value),
-        Record::Missing => Ok(ManagerIdentity { number: random::number()?, starts: 0, last_study: 0 }),
+        Record::Missing => {
+            Ok(ManagerIdentity { number: random::number()?, starts: 0, last_study: 0, format: FORMAT })
+        }
         Record::Corrupt(cause) => Err(StateError::CorruptIdentity { path, cause }),
         Record::Unreadable(cause) => Err(StateError::File { path, cause }),
+    }
+}
+
+/// Returns the format version of a state directory. `None` if the manager's identity is missing or corrupt.
+#[must_use]
+pub fn format_of(folder: &Path) -> Option<u32> {
+    let Record::Sound(content) = record::read::<serde_json::Value>(&folder.join(IDENTITY)) else {
+        return None;
+    };
+    let fields = content.value.as_object()?;
+    match fields.get("format") {
+        None => Some(first_format()),
+        Some(format) => format.as_u64().and_then(|format| u32::try_from(format).ok()),
     }
 }
 

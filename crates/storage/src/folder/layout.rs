@@ -24,7 +24,7 @@ pub(super) const QUARANTINE_NAME: &str = "quarantine";
 pub(super) const PACK_NAME: &str = "pack";
 
 /// The marker of this version. The number is raised when anything on disk changes its meaning.
-pub(super) const MARKER: &str = "pleach tier 2";
+pub const MARKER: &str = "pleach tier 2";
 
 /// Folder in the root of a new file system.
 pub(super) const LOST_AND_FOUND: &str = "lost+found";

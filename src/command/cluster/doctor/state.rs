@@ -3,7 +3,6 @@
 //! A manager may be running. It then writes files of open studies, which the check skips.
 
 use super::{Report, study};
-use crate::cli::DoctorArgs;
 use crate::exit::{CommandError, CommandResult};
 use pleach_api::digest::InputDigest;
 use pleach_api::token::ApiToken;
@@ -50,8 +49,7 @@ const PART: &str = ".part";
 pub(super) const NO_CHECKSUM: &str = "an earlier version wrote it, and changes cannot be detected";
 
 /// Checks the directory.
-pub(super) fn check(args: &DoctorArgs) -> CommandResult<Report> {
-    let folder = &args.state;
+pub(super) fn check(folder: &Path) -> CommandResult<Report> {
     let fail = |error: std::io::Error| CommandError::Input(format!("--state {}: {error}", folder.display()));
     let mut names: Vec<PathBuf> = Vec::new();
     for entry in fs::read_dir(folder).map_err(fail)? {

@@ -48,6 +48,17 @@ pub enum StateError {
         #[source]
         cause: CorruptRecord,
     },
+    /// Another version of pleach has written the state directory in another format.
+    #[error(
+        "{}: format {found}; {} is allowed: start the version of pleach that wrote it, or restore a copy of the time before",
+        path.display(), super::FORMAT
+    )]
+    Format {
+        /// The file.
+        path: PathBuf,
+        /// Format of the directory.
+        found: u32,
+    },
     /// The number of starts has its maximum.
     #[error("{}: starts: {} is the maximum; {REMEDY}", .0.display(), u32::MAX)]
     LastStart(PathBuf),
