@@ -126,6 +126,7 @@ fn the_build_sees_its_files() {
         "crates",
         "deploy/libraries",
         "examples/own-operation",
+        "scripts/list-components",
         "src",
     ] {
         assert!(ignored.lines().any(|line| line == format!("!{needed}")), "{needed}");

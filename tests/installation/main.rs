@@ -4,6 +4,7 @@ mod doctor;
 #[path = "../support/disk.rs"]
 #[expect(dead_code, reason = "other tests use more of it")]
 mod mounted;
+mod packages;
 #[path = "../support/pleach.rs"]
 mod pleach;
 mod upgrade;
