@@ -7,10 +7,11 @@ use pleach_actors::transport::clock::{Clock, SystemClock};
 use pleach_actors::transport::identity::{NodeIdentity, Role};
 use serde_json::Value;
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::net::{TcpListener, UdpSocket};
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 const DAY: Duration = Duration::from_secs(86_400);
@@ -288,4 +289,44 @@ fn unreachable_manager_is_an_error() {
     assert_eq!((said.code, severity.as_str()), (3, "error"), "{text}");
     let said = doctor(folder, &["--json", "--manager", &manager]);
     assert_eq!(found(&said, &format!("manager {manager}")), two("warning", "not asked, without --certs"));
+}
+
+/// A manager, which is killed with the value.
+struct Manager(std::process::Child);
+
+impl Drop for Manager {
+    fn drop(&mut self) {
+        // The process may have ended already.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn running_manager_is_asked_for_its_clock() {
+    let place = tempfile::tempdir().expect("a folder");
+    let folder = place.path();
+    for authority in ["ca", "other"] {
+        pleach(folder, &["certs", "init", "--dir", authority]).done();
+        pleach(folder, &["certs", "issue", "--dir", authority, "--name", "me", "--role", "client"]).done();
+    }
+    pleach(folder, &["certs", "issue", "--dir", "ca", "--name", "m1", "--role", "manager"]).done();
+    let mut manager = Command::new(assert_cmd::cargo::cargo_bin!("pleach"));
+    manager.current_dir(folder).args(["manager", "--state", "state", "--certs", "ca/m1"]).args(FREE);
+    let mut manager = Manager(manager.stdout(Stdio::piped()).spawn().expect("pleach starts"));
+    let mut log = BufReader::new(manager.0.stdout.take().expect("piped")).lines().map_while(Result::ok);
+    let line = log.find(|line| line.contains("https://")).expect("the manager states its address");
+    let (_, address) = line.split_once("https://").expect("an address");
+    let end = address.find(|letter: char| !(letter.is_ascii_digit() || ".:".contains(letter)));
+    let address = format!("https://{}", &address[..end.unwrap_or(address.len())]);
+    let subject = format!("manager {address}");
+    let said = doctor(folder, &["--json", "--manager", &address, "--certs", "ca/me"]);
+    let agrees = two("ok", "accepts the credentials; its clock agrees with this one");
+    assert_eq!((said.code, found(&said, &subject)), (0, agrees));
+    let said = doctor(folder, &["--json", "--manager", &address, "--certs", "other/me"]);
+    assert_eq!((said.code, found(&said, &subject).0.as_str()), (3, "error"), "{said:?}");
+    // With a manager at work, its state directory can be checked, too.
+    let said = doctor(folder, &["--state", "state"]);
+    assert!(said.stdout.contains("\nnote: state: a manager is running; "), "{said:?}");
+    assert!(said.stdout.contains("ok       --state state: writes "), "{said:?}");
 }

@@ -45,8 +45,14 @@ fn components_are_listed_with_licenses() {
         names.insert(text("name"));
     }
     // Linked crates, and none of builds and tests.
-    assert!(["quinn", "ring", "opencv", "openslide-sys"].iter().all(|name| names.contains(name)), "{names:?}");
-    assert!(["proptest", "criterion", "bindgen", "clap_derive"].iter().all(|name| !names.contains(name)), "{names:?}");
+    assert!(
+        ["quinn", "ring", "opencv", "openslide-sys"].iter().all(|name| names.contains(name)),
+        "{names:?}"
+    );
+    assert!(
+        ["proptest", "criterion", "bindgen", "clap_derive"].iter().all(|name| !names.contains(name)),
+        "{names:?}"
+    );
     let libraries = ["libopencv_imgproc.so", "libopenslide.so"];
     let text = document.to_string();
     assert!(libraries.iter().all(|library| text.contains(library)), "{text}");
@@ -78,10 +84,15 @@ fn packed_files_exist_and_services_name_the_program() {
         assert!(checked.success(), "{script}");
     }
     for name in ["manager", "worker"] {
-        let unit = fs::read_to_string(root().join(format!("deploy/systemd/pleach-{name}.service"))).expect("a unit");
-        assert!(unit.contains(&format!("ExecStart=/usr/local/bin/pleach {name} ")), "build-packages replaces this path");
+        let unit =
+            fs::read_to_string(root().join(format!("deploy/systemd/pleach-{name}.service"))).expect("a unit");
+        assert!(
+            unit.contains(&format!("ExecStart=/usr/local/bin/pleach {name} ")),
+            "build-packages replaces this path"
+        );
         assert!(unit.contains(&format!("/etc/pleach/{name}.env")), "{unit}");
-        let settings = fs::read_to_string(root().join(format!("deploy/debian/{name}.env"))).expect("settings");
+        let settings =
+            fs::read_to_string(root().join(format!("deploy/debian/{name}.env"))).expect("settings");
         assert!(unit.contains(&format!("$PLEACH_{}_OPTIONS", name.to_uppercase())));
         assert!(settings.contains(&format!("PLEACH_{}_OPTIONS=\n", name.to_uppercase())), "{settings}");
     }
