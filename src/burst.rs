@@ -216,7 +216,6 @@ fn read_site(section: &Section<'_>) -> Result<(CloudPool, u32), FieldError> {
     let rate = "0 to 60 is allowed: interruptions of a worker per hour";
     let notice = "0 to 3600 is allowed: seconds from the notice to the interruption of a worker";
     let bytes = "1e3 to 1e12 is allowed, in bytes per second";
-    let egress = "0 to 1e6 is allowed: price of 10^9 bytes that leave the pool";
     let bandwidth = |key: &'static str| section.number_in(key, [1e3, 1e12], bytes);
     let speed = section.number_in("speed", [0.01, 100.0], SPEED)?.unwrap_or(1.0);
     let mut pool = spec.empty();
@@ -233,7 +232,7 @@ fn read_site(section: &Section<'_>) -> Result<(CloudPool, u32), FieldError> {
         notice_seconds: section.number_in("notice_seconds", [0.0, 3600.0], notice)?.unwrap_or(120.0),
         wide_bytes_per_second: bandwidth("wide_bytes_per_second")?.unwrap_or(f64::INFINITY),
         store_bytes_per_second: bandwidth("store_bytes_per_second")?.unwrap_or(f64::INFINITY),
-        egress_price_per_gb: section.number_in("egress_price_per_gb", [0.0, 1e6], egress)?.unwrap_or(0.0),
+        egress_price_per_gb: spec.egress_price_per_gb,
     };
     let accelerators = section.integer("accelerators", 0, MAX_ACCELERATORS)?.unwrap_or(0);
     section.end()?;

@@ -12,6 +12,7 @@ mod chaos;
 #[path = "../support/chart.rs"]
 mod chart;
 mod cluster;
+mod costs;
 mod damage;
 #[path = "../support/data.rs"]
 mod data;

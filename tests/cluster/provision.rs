@@ -7,7 +7,7 @@ use std::process::Command;
 use std::time::Instant;
 
 /// A pool of processes on this machine.
-const PROCESSES: &str = "\
+pub(crate) const PROCESSES: &str = "\
 [[pool]]
 name = \"burst\"
 cores = 1
@@ -22,7 +22,7 @@ options = [\"--memory\", \"1GB\", \"--listen\", \"127.0.0.1:0\"]
 ";
 
 /// Creates the files of a cluster whose manager has these pools. Dropping the second value ends workers that are left.
-fn cluster<'a>(study: &'a crate::study::Study, pools: &str) -> (Cluster<'a>, Workers) {
+pub(crate) fn cluster<'a>(study: &'a crate::study::Study, pools: &str) -> (Cluster<'a>, Workers) {
     let mut cluster = Cluster::to_be(study);
     fs::write(cluster.path("pools.toml"), pools).expect("a folder");
     cluster.manager_options = vec!["--pools".to_owned(), "pools.toml".to_owned()];
@@ -32,13 +32,13 @@ fn cluster<'a>(study: &'a crate::study::Study, pools: &str) -> (Cluster<'a>, Wor
 }
 
 /// Worker processes below a state directory.
-struct Workers {
+pub(crate) struct Workers {
     folder: String,
 }
 
 impl Workers {
     /// The name and the process number of each running worker.
-    fn running(&self) -> Vec<(String, u32)> {
+    pub(crate) fn running(&self) -> Vec<(String, u32)> {
         let numbers = fs::read_dir("/proc").expect("Linux").flatten();
         let numbers = numbers.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
         let mut workers: Vec<(String, u32)> = numbers
@@ -60,7 +60,7 @@ impl Workers {
     }
 
     /// Waits until no worker runs.
-    fn all_end(&self, cluster: &Cluster<'_>) {
+    pub(crate) fn all_end(&self, cluster: &Cluster<'_>) {
         let begun = Instant::now();
         while !self.running().is_empty() {
             assert!(begun.elapsed() < DEADLINE, "{:?}\n{}", self.running(), cluster.log("manager"));
@@ -83,18 +83,18 @@ impl Drop for Workers {
     }
 }
 
-fn kill(pid: u32) {
+pub(crate) fn kill(pid: u32) {
     // The process may have ended.
     let _ = Command::new("bash").args(["-c", &format!("kill -KILL {pid}")]).status();
 }
 
 /// The pool's part of the scaling status.
-fn pool(cluster: &Cluster<'_>, number: usize) -> Value {
+pub(crate) fn pool(cluster: &Cluster<'_>, number: usize) -> Value {
     cluster.status()["scaling"]["pools"][number].clone()
 }
 
 /// The names of all workers that the manager has requested, in order.
-fn requested(cluster: &Cluster<'_>) -> Vec<String> {
+pub(crate) fn requested(cluster: &Cluster<'_>) -> Vec<String> {
     let log = cluster.log("manager");
     let name = |line: &str| Some(line.split_once("worker ")?.1.split_once(" of pool")?.0.to_owned());
     log.lines().filter(|line| line.contains("is being started")).filter_map(name).collect()

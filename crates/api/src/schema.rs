@@ -96,6 +96,50 @@ pub struct StudyStatus {
     /// Remarks of a few words each on conditions that delay the study.
     #[serde(default)]
     pub remarks: Vec<String>,
+    /// Predicted and paid cost. `None` if the manager has no pools or the study has not started.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost: Option<StudyCost>,
+}
+
+/// Cost of a study, predicted and paid, in the currency of the prices. Studies that run at the same time share the cost of
+/// all workers in equal parts.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct StudyCost {
+    /// Seconds from its start to its end, as the first scaling decision predicted them. `None` if it could not.
+    pub predicted_seconds: Option<f64>,
+    /// Its cost, as the same decision predicted it.
+    pub predicted_cost: Option<f64>,
+    /// Seconds from its start to its end, or until now.
+    pub seconds: f64,
+    /// Paid cost of workers and egress.
+    pub cost: f64,
+    /// Cost by pool, in the order of the names. Pools without a worker are omitted.
+    pub pools: Vec<PoolCost>,
+    /// Number of workers that were started while it ran.
+    pub workers_started: u32,
+    /// Number of workers that ended before they were drained or stopped.
+    pub workers_lost: u32,
+    /// Number of workers that were started for lost ones.
+    pub workers_replaced: u32,
+    /// Whether no worker can add costs any more.
+    pub is_final: bool,
+}
+
+/// Part of a study's cost for the workers of one pool.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct PoolCost {
+    /// Name in the pool file.
+    pub name: String,
+    /// Paid seconds of workers, from their request to their end, in whole billing periods.
+    pub paid_seconds: f64,
+    /// Seconds of workers from their request until they joined. Part of the paid seconds.
+    pub starting_seconds: f64,
+    /// Cost of the paid seconds.
+    pub worker_cost: f64,
+    /// Bytes that workers sent to the manager.
+    pub sent_bytes: u64,
+    /// Cost of these bytes.
+    pub egress_cost: f64,
 }
 
 impl StudyStatus {
@@ -216,6 +260,18 @@ pub struct ScalingStatus {
     pub pools: Vec<PoolStatus>,
     /// Surplus workers in removal order.
     pub drain_order: Vec<String>,
+    /// Remaining work for ascending numbers of slots, if more slots cost reuse. Empty if the work is the same for all.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub work_by_slots: Vec<WorkBySlots>,
+}
+
+/// Remaining work of all studies if it were partitioned for a number of slots.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct WorkBySlots {
+    /// Number of slots. The last one also stands for more.
+    pub slots: u32,
+    /// Remaining seconds of work on one slot.
+    pub seconds: f64,
 }
 
 /// Time and cost of a number of workers from now on. `None` means no end.

@@ -8,6 +8,7 @@
 //! - [`WorkDemand`]: the remaining work, its deadlines and its budget;
 //! - [`WorkerPool`]: a source of workers and its current size;
 //! - [`decide`]: the step; the previous decision and its time are arguments, so that the numbers do not flap;
+//! - [`PartitionForecast`]: the remaining work for several numbers of slots;
 //! - [`RemainingWork`]: the remaining work of a study, from predicted and measured costs;
 //! - [`fn@removal_order`]: the removal order of surplus workers.
 //!
@@ -15,6 +16,7 @@
 
 mod decision;
 mod makespan;
+mod partition;
 mod pool;
 mod remaining_work;
 mod removal_order;
@@ -22,7 +24,8 @@ mod stabilization;
 
 pub use decision::{FastestOption, Reason, ScalingDecision, decide};
 pub use makespan::MakespanForecast;
-pub use pool::WorkerPool;
+pub use partition::{PartitionForecast, sum_cuts};
+pub use pool::{WorkerPool, billed_seconds};
 pub use remaining_work::RemainingWork;
 pub use removal_order::{WorkerLoad, removal_order};
 pub use stabilization::PreviousDecision;
@@ -88,13 +91,18 @@ impl WorkDemand {
     /// Returns the work and the longest piece for a number of slots: interpolated between two partitions, constant below the
     /// first and beyond the last.
     pub(crate) fn cut_for(&self, slots: f64) -> (f64, f64) {
+        Self::cut_in(&self.cuts, slots)
+    }
+
+    /// As [`cut_for`](Self::cut_for), for given partitions.
+    fn cut_in(cuts: &[WorkByPartition], slots: f64) -> (f64, f64) {
         let of = |cut: &WorkByPartition| (cut.work_seconds, cut.longest_seconds);
-        let after = self.cuts.iter().position(|cut| f64::from(cut.slots) >= slots);
+        let after = cuts.iter().position(|cut| f64::from(cut.slots) >= slots);
         match after {
-            None => self.cuts.last().map_or((0.0, 0.0), of),
-            Some(0) => of(&self.cuts[0]),
+            None => cuts.last().map_or((0.0, 0.0), of),
+            Some(0) => of(&cuts[0]),
             Some(after) => {
-                let (low, high) = (&self.cuts[after - 1], &self.cuts[after]);
+                let (low, high) = (&cuts[after - 1], &cuts[after]);
                 let part = (slots - f64::from(low.slots)) / f64::from((high.slots - low.slots).max(1));
                 let between = |low: f64, high: f64| low + part * (high - low);
                 (

@@ -17,7 +17,7 @@ use pleach_results::analysis::best::{self, BestSets};
 use pleach_results::analysis::extremes::Extremes;
 use pleach_results::analysis::{self, CollectedResponses};
 use pleach_results::folder::{Folder, FolderError};
-use pleach_results::record::{Convergence, PlanFile};
+use pleach_results::record::{Convergence, CostRecord, PlanFile};
 use pleach_results::tables;
 use pleach_study::{Defect, PreparedStudy};
 use std::time::Instant;
@@ -53,6 +53,8 @@ pub struct CompletedStudy<'a> {
     pub costs_lost: Option<String>,
     /// Growth of the sample. `None` for a sample of fixed size.
     pub convergence: Option<&'a Convergence>,
+    /// Cost of the workers of a cluster so far. `None` for local runs.
+    pub cost: Option<CostRecord>,
     /// Start of the study.
     pub start: Instant,
 }

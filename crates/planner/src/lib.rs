@@ -44,5 +44,5 @@ pub use planned::stage_tables::StageTables;
 pub use planned::summary::{PlanSummary, StageSummary};
 pub use planned::task_counts::task_counts;
 pub use pleach_reuse::{TransferCost, TransferForecast};
-pub use replan::{RangeTables, ReplannedStage, StudyReplanner};
+pub use replan::{RangeTables, ReplanForecaster, ReplannedStage, StudyReplanner, replanned_seconds};
 pub use request::{Plan, PlanRequest, plan};

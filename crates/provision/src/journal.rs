@@ -1,4 +1,5 @@
-//! Journal of owned workers: one line for each record, with its checksum.
+//! Journal of owned workers: one line for each record, with its checksum and its time. The times of requests and ends are
+//! those that the manager pays.
 //!
 //! A record is on disk before the action that it announces. The last line may be torn by a crash, and a line with a wrong
 //! checksum is skipped: the driver's list shows the worker, which then counts as an orphan.
@@ -7,7 +8,10 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// First line of a journal. It changes when the records change.
-pub const FORMAT_LINE: &str = "pleach-provision-1\n";
+pub const FORMAT_LINE: &str = "pleach-provision-2\n";
+
+/// First line of journals whose records have no times.
+const FORMAT_WITHOUT_TIMES: &str = "pleach-provision-1\n";
 
 /// Hexadecimal digits of a line's checksum: the first 64 bits of its BLAKE3 hash, as in the journals of studies.
 const CHECKSUM_DIGITS: usize = 16;
@@ -44,6 +48,8 @@ pub struct JournaledWorker {
     pub pool: String,
     /// Handle, if the driver's answer is known.
     pub handle: Option<String>,
+    /// Time of its request in milliseconds since 1970. `None` in journals without times.
+    pub requested_ms: Option<u64>,
 }
 
 /// Content of a journal: the workers that have not ended.
@@ -55,20 +61,30 @@ pub struct ProvisionJournal {
 }
 
 impl ProvisionRecord {
-    /// Returns the line of the record, with its end.
+    /// Returns the line of the record, with its end. `at_ms` is its time in milliseconds since 1970.
     #[must_use]
-    pub fn line(&self) -> String {
+    pub fn line(&self, at_ms: u64) -> String {
+        self.timed_line(Some(at_ms))
+    }
+
+    fn timed_line(&self, at_ms: Option<u64>) -> String {
         // Names of variants and strings: they have no form that fails.
-        let content = serde_json::to_string(self).unwrap_or_default();
+        let record = serde_json::to_string(self).unwrap_or_default();
+        let content = at_ms.map_or_else(|| record.clone(), |at_ms| format!("{at_ms} {record}"));
         format!("{} {content}\n", checksum(&content))
     }
 
-    fn parse(line: &str) -> Option<Self> {
+    fn parse(line: &str) -> Option<(Self, Option<u64>)> {
         let (sum, content) = line.split_once(' ')?;
         if sum != checksum(content) {
             return None;
         }
-        serde_json::from_str(content).ok()
+        // Only a record without time begins with a brace.
+        let (at_ms, record) = match content.split_once(' ') {
+            Some((at_ms, record)) if !content.starts_with('{') => (Some(at_ms.parse().ok()?), record),
+            _ => (None, content),
+        };
+        Some((serde_json::from_str(record).ok()?, at_ms))
     }
 }
 
@@ -82,7 +98,7 @@ impl ProvisionJournal {
         let text = String::from_utf8_lossy(bytes);
         let mut lines = text.split_inclusive('\n');
         match lines.next() {
-            None | Some(FORMAT_LINE) => {}
+            None | Some(FORMAT_LINE | FORMAT_WITHOUT_TIMES) => {}
             // The file was created and not yet written.
             Some(line) if FORMAT_LINE.starts_with(line) => {}
             Some(line) => return Err(line.trim_end().chars().take(80).collect()),
@@ -90,18 +106,18 @@ impl ProvisionJournal {
         for line in lines {
             let Some(line) = line.strip_suffix('\n') else { break };
             match ProvisionRecord::parse(line) {
-                Some(record) => journal.apply(record),
+                Some((record, at_ms)) => journal.apply(record, at_ms),
                 None => journal.corrupt_lines += 1,
             }
         }
         Ok(journal)
     }
 
-    /// Applies a record.
-    pub fn apply(&mut self, record: ProvisionRecord) {
+    /// Applies a record. `at_ms` is its time in milliseconds since 1970.
+    pub fn apply(&mut self, record: ProvisionRecord, at_ms: Option<u64>) {
         match record {
             ProvisionRecord::Intended { name, pool } => {
-                self.workers.insert(name, JournaledWorker { pool, handle: None });
+                self.workers.insert(name, JournaledWorker { pool, handle: None, requested_ms: at_ms });
             }
             ProvisionRecord::Started { name, handle } => {
                 if let Some(worker) = self.workers.get_mut(&name) {
@@ -124,10 +140,11 @@ impl ProvisionJournal {
         let mut text = FORMAT_LINE.to_owned();
         for (name, worker) in &self.workers {
             let intended = ProvisionRecord::Intended { name: name.clone(), pool: worker.pool.clone() };
-            text.push_str(&intended.line());
+            text.push_str(&intended.timed_line(worker.requested_ms));
             if let Some(handle) = &worker.handle {
                 let started = ProvisionRecord::Started { name: name.clone(), handle: handle.clone() };
-                text.push_str(&started.line());
+                // The time of the request is kept. That of the start is in the log.
+                text.push_str(&started.timed_line(worker.requested_ms));
             }
         }
         text
@@ -154,7 +171,8 @@ mod tests {
     }
 
     fn text(records: &[ProvisionRecord]) -> String {
-        FORMAT_LINE.to_owned() + &records.iter().map(ProvisionRecord::line).collect::<String>()
+        FORMAT_LINE.to_owned()
+            + &records.iter().map(|record| record.line(1_700_000_000_123)).collect::<String>()
     }
 
     #[test]
@@ -164,7 +182,7 @@ mod tests {
         let mut states = vec![ProvisionJournal::default()];
         for record in &records {
             let mut next = states.last().unwrap().clone();
-            next.apply(record.clone());
+            next.apply(record.clone(), Some(1_700_000_000_123));
             states.push(next);
         }
         for end in 0..=whole.len() {
@@ -181,5 +199,13 @@ mod tests {
         let found = ProvisionJournal::parse(changed.as_bytes()).unwrap();
         assert_eq!((found.corrupt_lines, found.workers().len()), (1, 1));
         assert_eq!(ProvisionJournal::parse(b"{}\n"), Err("{}".to_owned()));
+    }
+
+    #[test]
+    fn journal_without_times_is_read_and_keeps_its_form() {
+        let lines = records().iter().map(|record| record.timed_line(None)).collect::<String>();
+        let found = ProvisionJournal::parse((FORMAT_WITHOUT_TIMES.to_owned() + &lines).as_bytes()).unwrap();
+        assert_eq!(found.workers()["spot-1-2"].requested_ms, None);
+        assert_eq!(ProvisionJournal::parse(found.text().as_bytes()).unwrap(), found);
     }
 }

@@ -264,6 +264,7 @@ fn run() -> RunRecord {
         peak_bytes_admitted: 5_767_210,
         peak_rss_bytes: 52_277_248,
         workers: 2,
+        cost: None,
         tiles: vec!["tile & one".to_owned(), "tile-two".to_owned()],
         excluded_tiles: Vec::new(),
         annotations: Vec::new(),

@@ -79,6 +79,9 @@ pub struct RunRecord {
     pub peak_rss_bytes: u64,
     /// Number of task slots that the plan is for.
     pub workers: u32,
+    /// Cost of the workers until this record was created. `None` if the manager has no pools, and for local runs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost: Option<CostRecord>,
     /// Names of all tiles, in the order of the study.
     pub tiles: Vec<String>,
     /// Tiles without a response of any evaluation. The indices exclude them.
@@ -104,6 +107,31 @@ pub struct RunRecord {
     /// Phases. Empty for a study of a single phase.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub phases: Vec<PhaseRun>,
+}
+
+/// Cost of a study on a cluster, in the currency of the prices. With phases, that of all phases so far.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct CostRecord {
+    /// Seconds from its start to its end, as the first scaling decision predicted them.
+    pub predicted_seconds: Option<f64>,
+    /// Its cost, as the same decision predicted it.
+    pub predicted_cost: Option<f64>,
+    /// Seconds from its start to this record.
+    pub seconds: f64,
+    /// Paid cost of workers and egress.
+    pub cost: f64,
+    /// Part of the cost for egress.
+    pub egress_cost: f64,
+    /// Paid seconds of workers, from their request, in whole billing periods.
+    pub paid_seconds: f64,
+    /// Seconds of workers from their request until they joined.
+    pub starting_seconds: f64,
+    /// Number of workers that were started while it ran.
+    pub workers_started: u32,
+    /// Number of workers that ended before they were drained or stopped.
+    pub workers_lost: u32,
+    /// Number of workers that were started for lost ones.
+    pub workers_replaced: u32,
 }
 
 /// Reference file of annotations, and their positions in its tile.

@@ -35,6 +35,8 @@ pub struct PoolSpec {
     pub(crate) startup_seconds: f64,
     pub(crate) min: u32,
     pub(crate) max: u32,
+    /// Price of 10^9 bytes that leave the pool.
+    pub egress_price_per_gb: f64,
 }
 
 /// Pool of a manager.
@@ -74,6 +76,8 @@ impl PoolSpec {
         let billing_seconds = section.number_in("billing_seconds", [0.0, MAX_SECONDS], billing)?;
         let startup = "0 to 604800 is allowed: the seconds from the request of a worker to its first task";
         let startup_seconds = number("startup_seconds", [0.0, MAX_SECONDS], startup)?;
+        let egress = "0 to 1e6 is allowed: price of 10^9 bytes that leave the pool";
+        let egress_price_per_gb = section.number_in("egress_price_per_gb", [0.0, DEAREST], egress)?;
         let max = needed_integer(section, "max", 1, MAX_WORKERS)?;
         let min = section.integer("min", 0, max)?.unwrap_or(0);
         Ok(Self {
@@ -84,6 +88,7 @@ impl PoolSpec {
             startup_seconds,
             min,
             max,
+            egress_price_per_gb: egress_price_per_gb.unwrap_or(0.0),
         })
     }
 

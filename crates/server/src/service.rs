@@ -28,3 +28,5 @@ mod scaling;
 pub mod state;
 pub mod studies;
 mod study_runner;
+
+pub use scaling::StoredLedger;

@@ -2,8 +2,10 @@
 //! the scaling step predicts it.
 
 use pleach_dispatch::PlanId;
-use pleach_dispatch::scaling::WorkerPool;
+use pleach_dispatch::scaling::{PartitionForecast, WorkByPartition, WorkDemand, WorkerPool, decide};
 use pleach_simulation::burst::{BaseCluster, Burst, CloudPool, Outcome, Policy, PolicyKind, run};
+use pleach_simulation::cluster::Cluster;
+use pleach_simulation::scenario::{NetworkModel, NodeSpec, Scenario};
 use pleach_simulation::workload::{Bucketing, SyntheticWorkload, Workload};
 use proptest::prelude::*;
 use std::num::NonZeroUsize;
@@ -168,6 +170,46 @@ fn reuse_aware_policy_requests_more_workers_at_first() {
     assert!(first(&aware) > first(&simple), "{} {}", first(&aware), first(&simple));
     // The simple policy does not know the lost reuse, so it keeps requesting more workers.
     assert!(aware.in_time == Some(true) && aware.cost < simple.cost, "{} {}", aware.cost, simple.cost);
+}
+
+/// The manager forecasts from its replanner's tables and a snapshot, the simulator from the unstarted instances alone.
+#[test]
+fn simulator_and_manager_decide_alike_in_the_same_state() {
+    let study = PlanId::first_round(0);
+    let schedule = Scenario {
+        seed: 7,
+        nodes: vec![NodeSpec { slots: 1, speed: 1.0 }; 4],
+        studies: vec![(0, SyntheticWorkload::UNUSED)],
+        incidents: Vec::new(),
+        network: NetworkModel::default(),
+        tick_ms: 500,
+        replan: true,
+        limit_seconds: 1e6,
+    };
+    let cluster = Cluster::with_workloads(schedule, vec![shared(4, 12)], false, false);
+    let mut cluster = cluster.with_planned_buckets(12);
+    cluster.run_until(10_000).expect("a study");
+    let slots = PartitionForecast::slots(4, 60);
+    let (left, longest) = (cluster.remaining_work(study), cluster.longest_remaining(study));
+    let simulated = cluster.cuts(study, &slots);
+    let snapshot = cluster.snapshot(study).expect("a study");
+    let forecaster = cluster.forecaster(study).expect("a planned study");
+    let live = forecaster.forecast(&snapshot, &slots, left).expect("unstarted instances").cuts(left, longest);
+    assert!(
+        simulated.last().map(|cut| cut.work_seconds) > simulated.first().map(|cut| 1.05 * cut.work_seconds)
+    );
+    for (simulated, live) in simulated.iter().zip(&live) {
+        assert!((simulated.work_seconds - live.work_seconds).abs() < 1e-6, "{simulated:?} {live:?}");
+    }
+    let pools = [site(60, 10.0).pool];
+    for deadline_seconds in [30.0, 60.0, 90.0, 120.0, 200.0] {
+        let decide = |cuts: &[WorkByPartition]| {
+            let need = WorkDemand { cuts: cuts.to_vec(), ..WorkDemand::default() }.by(deadline_seconds);
+            let answer = decide(&need, &pools, None, 0.0);
+            (answer.desired, answer.reason)
+        };
+        assert_eq!(decide(&simulated), decide(&live), "{deadline_seconds}");
+    }
 }
 
 #[test]

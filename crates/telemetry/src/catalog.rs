@@ -90,6 +90,10 @@ catalog! {
     Gauge PREDICTED_COST = "pleach_predicted_cost", Money Manager Sampled:
         "Predicted cost of the desired workers until all studies are complete, in the currency of the pool prices, absent \
          without pools.";
+    Gauge STUDY_COST = "pleach_study_cost" ["study"], Money Manager Sampled:
+        "Cost of the study's workers and egress so far, in the currency of the pool prices, absent without pools.";
+    Gauge STUDIES_COST = "pleach_studies_cost" ["pool", "part"], Money Manager Sampled:
+        "Cost of all studies since the manager started, by part: workers, from their request, or egress.";
     Gauge INSTANCES = "pleach_instances" ["study", "state"], Count Manager Sampled:
         "Stage instances of the study, by state: waiting for other instances, ready, leased (running or not, see \
          pleach_worker_instances), finished or failed.";

@@ -30,6 +30,9 @@ pub(in crate::command) fn execute(args: &StatusArgs) -> CommandResult {
         print_line("no studies");
     } else {
         print_line(&table::studies(&status.studies));
+        // One study, or those that cost now: old costs would hide the rest.
+        let is_shown = |study: &&StudyStatus| args.id.is_some() || !study.state.is_over();
+        status.studies.iter().filter(is_shown).filter_map(table::cost).for_each(|line| print_line(&line));
     }
     print_line("");
     if status.workers.is_empty() {

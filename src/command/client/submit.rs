@@ -1,7 +1,7 @@
 //! `pleach submit`: submits a study to a manager, and optionally waits for its results.
 
 use super::progress_bars::{StudyBar, TransferBar};
-use super::{connect, line_on_stderr};
+use super::{connect, line_on_stderr, table};
 use crate::cli::{SubmitArgs, TimeArg};
 use crate::command::load_costs;
 use crate::exit::{CommandError, CommandResult};
@@ -114,6 +114,7 @@ fn follow_to_results(client: &Client, args: &SubmitArgs, id: &str) -> CommandRes
             Some((number, out)) => format!("{evaluations}; {number} files of results in {}", out.display()),
             None => format!("{evaluations}; pleach results {study_id} fetches its results"),
         });
+        table::cost(&study).iter().for_each(|line| print_line(line));
     }
     Ok(follow::verdict(&study)?)
 }

@@ -104,6 +104,29 @@ fn price(price: CostEstimate) -> String {
     price.cost.map_or(time.clone(), |cost| format!("{time} for {cost:.2}"))
 }
 
+/// Returns a line with the predicted and the paid cost of a study. `None` without workers of pools.
+pub(in crate::command) fn cost(study: &StudyStatus) -> Option<String> {
+    let cost = study.cost.as_ref().filter(|cost| !cost.pools.is_empty())?;
+    let (id, ended) = (plain(&study.id), study.state.is_over());
+    let paid = price(CostEstimate { seconds: Some(cost.seconds), cost: Some(cost.cost) });
+    let mut line = format!("study {id} {}: {paid}", if ended { "took" } else { "so far" });
+    if cost.predicted_seconds.is_some() {
+        let predicted = CostEstimate { seconds: cost.predicted_seconds, cost: cost.predicted_cost };
+        line.push_str(&format!(" (predicted: {})", price(predicted)));
+    }
+    let workers =
+        [(cost.workers_started, "started"), (cost.workers_lost, "lost"), (cost.workers_replaced, "replaced")];
+    let workers = workers.iter().filter(|(count, _)| *count > 0);
+    let workers: Vec<String> = workers.map(|(count, what)| format!("{count} {what}")).collect();
+    if !workers.is_empty() {
+        line.push_str(&format!("; workers: {}", workers.join(", ")));
+    }
+    if ended && !cost.is_final {
+        line.push_str("; its workers have not ended yet");
+    }
+    Some(line)
+}
+
 /// Returns a table with one line for each study.
 pub(in crate::command) fn studies(studies: &[StudyStatus]) -> String {
     let header = [

@@ -185,6 +185,7 @@ impl<'a> Runner<'a> {
             spill: self.spill.as_deref(),
             costs_lost,
             convergence: convergence.as_ref(),
+            cost: None,
             start,
         };
         let written = result_files::write(&done, &collected, &self.previews, &session.folder)?;

@@ -34,7 +34,8 @@ impl WorkerPool {
 }
 
 /// Returns the billed seconds: periods are paid in full.
-fn billed_seconds(seconds: f64, period: f64) -> f64 {
+#[must_use]
+pub fn billed_seconds(seconds: f64, period: f64) -> f64 {
     let seconds = seconds.max(0.0);
     // The tolerance absorbs rounding errors of summed times, which would otherwise bill one more period.
     if period > 0.0 { (seconds / period - 1e-9).ceil().max(0.0) * period } else { seconds }

@@ -57,6 +57,7 @@ pub(super) fn of(
         peak_bytes_admitted: finished.peak_bytes,
         peak_rss_bytes: record::peak_rss_bytes(),
         workers: plan.workers,
+        cost: done.cost.clone(),
         tiles: prepared.study.tiles.iter().map(|tile| tile.name.clone()).collect(),
         excluded_tiles: collected.excluded_tiles(prepared),
         annotations: AnnotatedTile::of(&prepared.study),

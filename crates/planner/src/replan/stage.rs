@@ -9,7 +9,7 @@ use pleach_dispatch::study::{MAX_MERGED_INSTANCES, StudySnapshot};
 use pleach_dispatch::{BucketId, InstanceId};
 use pleach_reuse::{
     Buckets, Dataflow, Member, MergeProblem, PreviousPlan, ReuseTree, StageLoad, Strategy, TaskGraph,
-    adjust_ranges, even_out_ranges, replan, tree_order,
+    adjust_ranges, bucket_costs, even_out_ranges, replan, tree_order,
 };
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::num::NonZeroUsize;
@@ -25,6 +25,8 @@ pub struct ReplannedStage {
     /// Inputs of each task. A chain under the tree scope.
     tasks: TaskGraph,
     sharing: SharingTables,
+    /// Whether tasks of different buckets share their results.
+    shares_across_buckets: bool,
     /// Seconds of its distinct tasks, by the reuse tree.
     unique_seconds: f64,
     /// `None` if the costs are not those of operations.
@@ -69,7 +71,7 @@ impl RangeTables {
 
 impl ReplannedStage {
     /// Creates the stage of a problem with fixed costs. `pixels` are those of each member's tile, and `ranges` is `None` if
-    /// the buckets are branches of the reuse tree.
+    /// the buckets are branches of the reuse tree. Tasks of different ranges share their results.
     #[must_use]
     pub fn new(
         members: Vec<InstanceId>,
@@ -79,9 +81,19 @@ impl ReplannedStage {
     ) -> Self {
         let tasks = TaskGraph::chain(problem.levels());
         let tree = || SharingTables::Tree(ReuseTree::build(&problem));
+        let shares_across_buckets = ranges.is_some();
         let sharing = ranges.map_or_else(tree, SharingTables::Ranges);
         let unique_seconds = sharing.unique_seconds();
-        Self { members, pixels, problem, tasks, sharing, unique_seconds, classes: None }
+        Self {
+            members,
+            pixels,
+            problem,
+            tasks,
+            sharing,
+            shares_across_buckets,
+            unique_seconds,
+            classes: None,
+        }
     }
 
     pub(crate) fn of_problem(
@@ -103,7 +115,9 @@ impl ReplannedStage {
         for (member, level) in distinct_tasks(&problem, &sharing) {
             classes.add_work(level, problem.keys(member)[level], problem.cost(member, level));
         }
-        Self { members, pixels, problem, tasks, sharing, unique_seconds, classes: Some(classes) }
+        let shares_across_buckets = mode.is_dataflow();
+        let classes = Some(classes);
+        Self { members, pixels, problem, tasks, sharing, shares_across_buckets, unique_seconds, classes }
     }
 
     /// Returns whether the measured costs need other buckets than the present ones.
@@ -187,21 +201,7 @@ impl ReplannedStage {
         if !problem.members().any(waits) {
             return None;
         }
-        // Present buckets, numbered from 0 in the order of their first members.
-        let mut numbers: HashMap<BucketId, u32> = HashMap::new();
-        let mut lists: Vec<Vec<Member>> = Vec::new();
-        for member in problem.members() {
-            let bucket = snapshot.bucket_of(id(member))?;
-            let number = *numbers.entry(bucket).or_insert(lists.len() as u32) as usize;
-            if number == lists.len() {
-                lists.push(Vec::new());
-            }
-            lists[number].push(member);
-        }
-        let mut buckets = Buckets::default();
-        lists.into_iter().for_each(|members| buckets.push(members));
-        let (present, listed) = (numbers.len(), buckets.len());
-        assert!(present == listed, "{present} buckets are numbered, {listed} are listed");
+        let buckets = self.present(snapshot)?;
         let previous = PreviousPlan { buckets: &buckets, max_buckets: before, has_other_costs };
         let replanned = replan(problem, tree, previous, |member| !waits(member), desired).ok()?;
         if replanned.moved.is_empty() {
@@ -231,17 +231,63 @@ impl ReplannedStage {
         Some(new.into_values().collect())
     }
 
-    /// Returns ranges of the unstarted instances that differ from their present buckets.
-    fn adjust(
+    /// Returns the present buckets, in the order of their first members.
+    fn present(&self, snapshot: &StudySnapshot) -> Option<Buckets> {
+        let mut numbers: HashMap<BucketId, u32> = HashMap::new();
+        let mut lists: Vec<Vec<Member>> = Vec::new();
+        for member in self.problem.members() {
+            let bucket = snapshot.bucket_of(self.members[member.0 as usize])?;
+            let number = *numbers.entry(bucket).or_insert(lists.len() as u32) as usize;
+            if number == lists.len() {
+                lists.push(Vec::new());
+            }
+            lists[number].push(member);
+        }
+        let mut buckets = Buckets::default();
+        lists.into_iter().for_each(|members| buckets.push(members));
+        let (present, listed) = (numbers.len(), buckets.len());
+        assert!(present == listed, "{present} buckets are numbered, {listed} are listed");
+        Some(buckets)
+    }
+
+    /// Returns the seconds of the unstarted instances if they were rebuilt for each number of buckets and slots, with the costs
+    /// of the last replan. `before` is the present number of buckets. `None` if no instance waits, or if more buckets cost
+    /// none.
+    pub(super) fn unstarted_seconds(
         &self,
-        ranges: &RangeTables,
         snapshot: &StudySnapshot,
-        (desired, slots): (NonZeroUsize, NonZeroUsize),
-        has_other_costs: bool,
-    ) -> Vec<BucketPlan> {
+        before: NonZeroUsize,
+        limits: &[(NonZeroUsize, NonZeroUsize)],
+    ) -> Option<Vec<f64>> {
+        let waits = |member: Member| snapshot.is_unstarted(self.members[member.0 as usize]);
+        if self.shares_across_buckets || !self.problem.members().any(waits) {
+            return None;
+        }
+        match &self.sharing {
+            SharingTables::Tree(tree) => {
+                let present = self.present(snapshot)?;
+                let previous =
+                    PreviousPlan { buckets: &present, max_buckets: before, has_other_costs: false };
+                let limits: Vec<NonZeroUsize> = limits.iter().map(|(buckets, _)| *buckets).collect();
+                replanned_seconds(&self.problem, tree, previous, |member| !waits(member), &limits)
+            }
+            SharingTables::Ranges(ranges) => {
+                let present = self.unstarted_ranges(ranges, snapshot);
+                let seconds = |(buckets, slots): &(NonZeroUsize, NonZeroUsize)| {
+                    let count = self.range_count(&present, *buckets, *slots);
+                    let adjusted = adjust_ranges(&self.problem, &ranges.dataflow, &present, count);
+                    ranges.dataflow.bucket_costs(&adjusted).iter().map(|bucket| bucket.cost).sum()
+                };
+                Some(limits.iter().map(seconds).collect())
+            }
+        }
+    }
+
+    /// Returns the present ranges of the unstarted instances, in the order of their first instances.
+    fn unstarted_ranges(&self, ranges: &RangeTables, snapshot: &StudySnapshot) -> Buckets {
         let id = |member: &Member| self.members[member.0 as usize];
         let waits = |member: &Member| snapshot.is_unstarted(id(member));
-        // In the order of their first instances. A bucket of returned instances may lie between those of another one.
+        // A bucket of returned instances may lie between those of another one.
         let mut numbers: HashMap<BucketId, usize> = HashMap::new();
         let mut lists: Vec<Vec<Member>> = Vec::new();
         for member in ranges.order.iter().copied().filter(waits) {
@@ -252,13 +298,30 @@ impl ReplannedStage {
             }
             lists[number].push(member);
         }
-        let unstarted: usize = lists.iter().map(Vec::len).sum();
         let mut present = Buckets::default();
         lists.into_iter().for_each(|members| present.push(members));
-        // Ranges stay as large as for the whole stage, which keeps their reuse. One for each slot at least.
-        let share = (desired.get() * unstarted).div_ceil(self.members.len().max(1));
-        let count = share.max(slots.get());
-        let count = NonZeroUsize::new(count).unwrap_or(NonZeroUsize::MIN);
+        present
+    }
+
+    /// Returns the number of ranges of the unstarted instances. Ranges stay as large as for the whole stage, which keeps their
+    /// reuse. One for each slot at least.
+    fn range_count(&self, present: &Buckets, desired: NonZeroUsize, slots: NonZeroUsize) -> NonZeroUsize {
+        let unstarted: usize = present.iter().map(<[Member]>::len).sum();
+        let share = desired.get().saturating_mul(unstarted).div_ceil(self.members.len().max(1));
+        NonZeroUsize::new(share.max(slots.get())).unwrap_or(NonZeroUsize::MIN)
+    }
+
+    /// Returns ranges of the unstarted instances that differ from their present buckets.
+    fn adjust(
+        &self,
+        ranges: &RangeTables,
+        snapshot: &StudySnapshot,
+        (desired, slots): (NonZeroUsize, NonZeroUsize),
+        has_other_costs: bool,
+    ) -> Vec<BucketPlan> {
+        let id = |member: &Member| self.members[member.0 as usize];
+        let present = self.unstarted_ranges(ranges, snapshot);
+        let count = self.range_count(&present, desired, slots);
         let (problem, dataflow) = (&self.problem, &ranges.dataflow);
         let adjusted = match has_other_costs {
             true => even_out_ranges(problem, dataflow, &present, count, MAX_MERGED_INSTANCES),
@@ -274,4 +337,23 @@ impl ReplannedStage {
         let ranges = adjusted.iter().flat_map(|members| members.chunk_by(same));
         ranges.filter(|members| !before.contains(members)).map(plan).collect()
     }
+}
+
+/// Returns the seconds of the unstarted instances in the buckets of a replan, for each maximum number of buckets.
+/// `is_started` marks the instances that stay. `None` if the previous buckets do not hold the instances of the problem.
+///
+/// The manager and `pleach-simulation` share this function.
+pub fn replanned_seconds(
+    problem: &MergeProblem,
+    tree: &ReuseTree,
+    previous: PreviousPlan<'_>,
+    is_started: impl Fn(Member) -> bool,
+    limits: &[NonZeroUsize],
+) -> Option<Vec<f64>> {
+    let of = |limit: &NonZeroUsize| {
+        let planned = replan(problem, tree, previous, &is_started, *limit).ok()?;
+        let costs = bucket_costs(tree, &planned.buckets(), |member| !is_started(member));
+        Some(costs.iter().map(|bucket| bucket.cost).sum::<f64>())
+    };
+    limits.iter().map(of).collect()
 }

@@ -101,6 +101,10 @@ impl World {
         self.check();
     }
 
+    fn now_ms(&self) -> u64 {
+        (self.now * 1e3) as u64
+    }
+
     /// Executes effects. Returns whether the manager lives.
     pub(crate) fn execute(&mut self, effects: Vec<ProvisionEffect>) -> bool {
         for effect in effects {
@@ -112,8 +116,8 @@ impl World {
             self.kill_after = self.kill_after.map(|left| left - 1);
             match effect {
                 ProvisionEffect::Write(record) => {
-                    self.journal.extend(record.line().as_bytes());
-                    self.journaled.apply(record);
+                    self.journal.extend(record.line(self.now_ms()).as_bytes());
+                    self.journaled.apply(record, Some(self.now_ms()));
                 }
                 ProvisionEffect::Start { pool, name } => self.cloud.start(self.now, pool, &name),
                 ProvisionEffect::Stop { name, handle, .. } => self.cloud.stop(self.now, &name, &handle),
@@ -128,7 +132,7 @@ impl World {
     /// Kills the manager at an effect, which is executed in part or not at all.
     fn kill(&mut self, effect: &ProvisionEffect) {
         if let ProvisionEffect::Write(record) = effect {
-            let line = record.line();
+            let line = record.line(self.now_ms());
             let torn = self.cloud.random.word() as usize % line.len();
             self.journal.extend(&line.as_bytes()[..torn]);
         }

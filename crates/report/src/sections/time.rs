@@ -5,6 +5,7 @@ use crate::charts::svg::Drawing;
 use crate::page::format_number::{Rounding, count, counted, duration, percent};
 use crate::page::html::{Html, Table, html, p};
 use pleach_dispatch::cost_model::LEAST_OVERHEAD_SECONDS;
+use pleach_results::record::CostRecord;
 use pleach_workflow::{Workflow, plain_name};
 
 /// Returns the section.
@@ -39,7 +40,7 @@ pub(crate) fn section(report: &Report<'_>) -> Html {
         counted(run.workers as usize, "worker", "workers"),
         duration(run.wall_seconds),
     );
-    html![p(text + &overhead(run.bucket_overhead_seconds)), table.finish()]
+    html![p(text + &overhead(run.bucket_overhead_seconds) + &cost(run.cost.as_ref())), table.finish()]
 }
 
 /// Returns a sentence on the measured overhead of a bucket. Empty if it is unknown or too short to matter.
@@ -48,6 +49,19 @@ fn overhead(seconds: Option<f64>) -> String {
     shown.map_or_else(String::new, |seconds| {
         format!(" Before its first task, a bucket took {} on its slot.", duration(seconds))
     })
+}
+
+/// Returns a sentence on the cost of the workers. Empty for local runs, and without workers of pools.
+fn cost(cost: Option<&CostRecord>) -> String {
+    let Some(cost) = cost.filter(|cost| cost.paid_seconds > 0.0) else { return String::new() };
+    let predicted =
+        cost.predicted_cost.map_or_else(String::new, |predicted| format!(", {predicted:.2} predicted"));
+    format!(
+        " Workers of pools were paid for {}, {} of it to start: {:.2} with egress{predicted}.",
+        duration(cost.paid_seconds),
+        duration(cost.starting_seconds),
+        cost.cost,
+    )
 }
 
 /// Returns the names and descriptions of the tasks that run an operation.

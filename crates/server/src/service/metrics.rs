@@ -8,6 +8,7 @@ use pleach_actors::transport::LinkStats;
 use pleach_actors::transport::certs::Credentials;
 use pleach_api::schema::{ScalingStatus, StudyState, StudyStatus};
 use pleach_telemetry::catalog as of;
+use std::collections::BTreeMap;
 use std::path::Path;
 
 /// Tasks that the plan of a study saves from execution.
@@ -62,11 +63,12 @@ pub fn number(count: u64) -> f64 {
     count as f64
 }
 
-/// Sets all sampled metrics. A series that is not set is not exported.
+/// Sets all sampled metrics. `costs` are the paid costs of workers and of egress by pool. A series that is not set is not exported.
 pub(crate) fn sample(
     figures: &ManagerMetrics,
     studies: &[StudySample],
     scaling: &ScalingStatus,
+    costs: &BTreeMap<String, [f64; 2]>,
     disk: Option<Disk>,
 ) {
     use StudyState::{Canceled, Complete, Failed, Queued, Running, Waiting};
@@ -91,6 +93,11 @@ pub(crate) fn sample(
     if let Some(cost) = scaling.predicted_cost {
         of::PREDICTED_COST.with([]).set(cost);
     }
+    for (pool, parts) in costs {
+        for (part, cost) in ["workers", "egress"].into_iter().zip(parts) {
+            of::STUDIES_COST.with([pool.as_str(), part]).set(*cost);
+        }
+    }
     if let Some(disk) = disk {
         of::STATE_DISK_FREE.with([]).set(number(disk.free_bytes));
         of::STATE_DISK_SIZE.with([]).set(number(disk.size_bytes));
@@ -112,6 +119,9 @@ fn sample_study(measured: &StudySample, running: Option<&StudyMetrics>) {
     }
     if let Some(seconds) = deadline_margin_seconds {
         of::STUDY_DEADLINE_MARGIN.with([id]).set(*seconds);
+    }
+    if let Some(cost) = &view.cost {
+        of::STUDY_COST.with([id]).set(cost.cost);
     }
     let Some(running) = running else { return };
     let planned = reuse.unwrap_or_default();

@@ -21,6 +21,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use thiserror::Error;
+use time::OffsetDateTime;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
 use tracing::{info, warn};
@@ -102,6 +103,7 @@ impl Provisioning {
         let settings = numbers.iter().filter_map(|number| pool(pools, *number)).collect();
         let (journal, content) = JournalFile::open(&context.state)?;
         let (provisioner, remarks) = Provisioner::new(settings, &content, &incarnation, 0.0);
+        shared.scaler.adopt(&content, unix_ms() as f64 / 1e3);
         let mut reporter = Reporter::new(pools.clone());
         remarks.iter().for_each(|remark| reporter.log(remark));
         if !content.workers().is_empty() {
@@ -209,6 +211,7 @@ impl Provisioning {
                 ProvisionEffect::Start { name, .. } if self.unwritten.remove(&name) => {}
                 ProvisionEffect::Start { pool, name } => self.call(pool, move |driver| start(driver, name)),
                 ProvisionEffect::Stop { pool, name, handle } => {
+                    self.shared.scaler.leave(&name);
                     self.call(pool, move |driver| match driver.stop(&name, &handle) {
                         Ok(()) => DriverAnswer::Stopped { name, handle },
                         Err(reason) => DriverAnswer::NotStopped { name, handle, reason },
@@ -222,20 +225,29 @@ impl Provisioning {
                     Err(reason) => DriverAnswer::NotListed { pool, reason },
                 }),
                 // A worker that has left meanwhile needs no drain.
-                ProvisionEffect::Drain { name } => _ = self.shared.manager.send(DrainWorker { name }).await,
+                ProvisionEffect::Drain { name } => {
+                    self.shared.scaler.leave(&name);
+                    let _ = self.shared.manager.send(DrainWorker { name }).await;
+                }
                 ProvisionEffect::Remark(remark) => self.reporter.log(&remark),
             }
         }
     }
 
-    /// Writes a record, and waits until it is on disk.
+    /// Writes a record, and waits until it is on disk. The worker is paid by the time of its records.
     async fn write(&mut self, record: ProvisionRecord) {
-        let journal = Arc::clone(&self.journal);
+        let (journal, shared) = (Arc::clone(&self.journal), Arc::clone(&self.shared));
         let intended = match &record {
             ProvisionRecord::Intended { name, .. } => Some(name.clone()),
             _ => None,
         };
-        let written = tokio::task::spawn_blocking(move || journal.append(record)).await;
+        let write = move || {
+            let at_ms = unix_ms();
+            journal.append(record.clone(), at_ms)?;
+            shared.scaler.record(&record, at_ms as f64 / 1e3);
+            Ok::<_, JournalFileError>(())
+        };
+        let written = tokio::task::spawn_blocking(write).await;
         let reason = match written {
             Ok(Ok(())) => return,
             Ok(Err(error)) => error.to_string(),
@@ -257,6 +269,11 @@ impl Provisioning {
             let _ = sender.send(call(&driver));
         });
     }
+}
+
+/// Milliseconds since 1970.
+fn unix_ms() -> u64 {
+    u64::try_from(OffsetDateTime::now_utc().unix_timestamp_nanos() / 1_000_000).unwrap_or(0)
 }
 
 fn start(driver: &Driver, name: String) -> DriverAnswer {

@@ -1,29 +1,36 @@
 //! Desired number of workers: passes the remaining work of all studies, their deadlines and budgets, and the
 //! connected workers to [`pleach_dispatch::scaling`].
 //!
-//! The costs so far follow from the prices of the connected workers and are stored in the state directory. This
-//! module starts and drains no worker: autoscalers and `super::provision` read its result.
+//! `ledger` has the costs of studies, which are stored in the state directory. This module starts and drains no worker:
+//! autoscalers and `super::provision` read its result.
 
+mod ledger;
+mod partitions;
 mod supply;
 
 use super::state::record;
-use crate::pools::{ManagedPool, Pools};
+use crate::pools::{ManagedPool, PoolSpec, Pools};
+pub use ledger::StoredLedger;
+use ledger::{CostLedger, PoolPrices, PoolWorker};
 use parking_lot::Mutex;
+use partitions::Partitions;
 use pleach_actors::manager::{ManagerView, WorkerState, WorkerView};
-use pleach_api::schema::{CostEstimate, PoolStatus, ScalingStatus};
+use pleach_api::schema::{CostEstimate, PoolStatus, ScalingStatus, StudyCost, WorkBySlots};
 use pleach_dispatch::scaling::{
     DeadlineGoal, MakespanForecast, PreviousDecision, ScalingDecision, WorkByPartition, WorkDemand,
     WorkerLoad, WorkerPool, decide, removal_order, shares,
 };
+use pleach_provision::{ProvisionJournal, ProvisionRecord};
 use pleach_results::checksum;
 use pleach_results::folder::publish;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
 use std::path::PathBuf;
 pub(crate) use supply::{PoolSupply, Supplies};
 use tracing::warn;
 
-/// 60 s between two writes of the costs so far: a killed manager loses no more.
+/// 60 s between two writes of the ledger without events: a killed manager loses the egress of this time, and the cost of
+/// workers that it has not started itself.
 const WRITE_EVERY_SECONDS: f64 = 60.0;
 
 /// Remaining work of a running study, with its deadline and budget.
@@ -41,23 +48,25 @@ pub(super) struct StudyNeed {
 #[derive(Debug, Default)]
 struct ScalerState {
     previous: Option<PreviousDecision>,
-    /// Time of the last step, in seconds since 1970.
-    last: Option<f64>,
+    /// Time of the last write of the ledger, in seconds since 1970.
     written: f64,
-    /// Cost so far of each study, until it ends.
-    spent: BTreeMap<u32, f64>,
+    ledger: CostLedger,
 }
 
 /// Scaling decisions of one manager, with the state between two decisions.
 #[derive(Debug)]
 pub(crate) struct Scaler {
     pools: Option<Pools>,
-    /// File with the costs so far.
+    /// File with the ledger.
     file: PathBuf,
     /// A step that panics loses at most the previous decision and a part of the costs since the last step.
     state: Mutex<ScalerState>,
+    /// Taken before `state`, by the writer of the file.
+    writer: Mutex<()>,
     /// Workers that the provisioner has requested.
     pub(crate) supplies: Supplies,
+    /// Work of the studies by number of slots.
+    pub(crate) partitions: Partitions,
 }
 
 impl Scaler {
@@ -66,16 +75,31 @@ impl Scaler {
         let lost = |why: &dyn Display| {
             warn!("{}: {why}; the cost of unfinished studies restarts at 0", file.display());
         };
-        let mut spent: BTreeMap<u32, f64> = record::read(&file).or_default(lost);
-        spent.retain(|_, spent| spent.is_finite() && *spent >= 0.0);
-        let state = Mutex::new(ScalerState { spent, ..ScalerState::default() });
-        Self { pools, file, state, supplies: Supplies::default() }
+        let StoredLedger(stored) = record::read(&file).or_default(lost);
+        let prices = |pool: &ManagedPool| {
+            let PoolSpec { price_per_hour: per_hour, billing_seconds, egress_price_per_gb, .. } = pool.spec;
+            let prices = PoolPrices { per_hour, billing_seconds, egress_per_gb: egress_price_per_gb };
+            (pool.spec.name.clone(), prices)
+        };
+        let prices = pools.iter().flat_map(|pools| pools.0.iter().map(prices)).collect();
+        let state = Mutex::new(ScalerState { ledger: stored.resume(prices), ..ScalerState::default() });
+        let (supplies, partitions) = (Supplies::default(), Partitions::default());
+        Self { pools, file, state, writer: Mutex::default(), supplies, partitions }
     }
 
-    /// Decides how many workers are desired. `now` is in seconds since 1970.
-    pub(super) fn step(&self, view: &ManagerView, studies: &[StudyNeed], now: f64) -> ScalingStatus {
+    /// Decides how many workers are desired. `running` are the studies that run, also those whose work is unknown. `now` is
+    /// in seconds since 1970.
+    pub(super) fn step(
+        &self,
+        view: &ManagerView,
+        studies: &[StudyNeed],
+        running: &BTreeSet<u32>,
+        now: f64,
+    ) -> ScalingStatus {
+        self.charge(view, running, now);
         // Before the lock of this step: the closure takes the same lock, once for each study.
-        let need = need(studies, now, |id| self.state.lock().spent.get(&id).copied().unwrap_or(0.0));
+        let need =
+            self.need(studies, now, |id| self.state.lock().ledger.cost(id).map_or(0.0, |cost| cost.cost));
         let active = view.workers.iter().filter(|worker| worker.state == WorkerState::Active);
         let active: Vec<&WorkerView> = active.collect();
         let mut state = self.state.lock();
@@ -93,13 +117,25 @@ impl Scaler {
                 *pool = supply.correct(pool.clone());
             }
         }
-        self.pay(&mut state, &pools, studies, now);
+        let more = of_file.0.iter().map(|pool| pool.spec.max.saturating_mul(pool.spec.cores));
+        let least = pools.last().map_or(0.0, |others| others.slots * f64::from(others.running));
+        self.partitions.cover(studies, least as u32, more.fold(0, u32::saturating_add));
         let before = state.previous.take();
         let answer = decide(&need, &pools, before.as_ref(), now);
         state.previous = Some(answer.previous.clone());
-        let spent = state.spent.values().fold(0.0, |sum, spent| sum + spent);
+        for (study, share) in studies.iter().zip(shares(&works(studies))) {
+            // A prediction without its forecast by slots would be of the present slots only.
+            if self.partitions.is_known(study.id) {
+                let seconds = MakespanForecast::seconds_of_share(&need, &pools, &answer.desired, share);
+                state.ledger.predict(study.id, seconds, answer.forecast.cost / studies.len() as f64);
+            }
+        }
+        let spent = state.ledger.open_cost();
         drop(state);
         let mut status = shown(of_file, &pools, &answer, view, &active, spent);
+        if need.cuts.len() > 1 {
+            status.work_by_slots = need.cuts.iter().map(work_by_slots).collect();
+        }
         for (number, pool) in status.pools.iter_mut().enumerate() {
             pool.provisioned = self.supplies.get(number).map(|supply| supply.status());
         }
@@ -109,11 +145,11 @@ impl Scaler {
     /// Returns for each study with a deadline the seconds from its predicted end to that deadline, by the study's
     /// number. A negative margin means that the study will be late. Only active workers count, because desired
     /// workers may never join.
-    pub(super) fn margins(view: &ManagerView, studies: &[StudyNeed], now: f64) -> BTreeMap<u32, f64> {
+    pub(super) fn margins(&self, view: &ManagerView, studies: &[StudyNeed], now: f64) -> BTreeMap<u32, f64> {
         let active = view.workers.iter().filter(|worker| worker.state == WorkerState::Active);
         let pool = everybody(&active.collect::<Vec<_>>());
-        let (need, workers) = (need(studies, now, |_| 0.0), [pool.running]);
-        let work: Vec<f64> = studies.iter().map(|study| study.work_seconds).collect();
+        let (need, workers) = (self.need(studies, now, |_| 0.0), [pool.running]);
+        let work = works(studies);
         let pools = [pool];
         let margin = |(study, share): (&StudyNeed, f64)| {
             let left = study.deadline? - now;
@@ -122,42 +158,98 @@ impl Scaler {
         studies.iter().zip(shares(&work)).filter_map(margin).collect()
     }
 
-    /// Charges the cost of the connected workers since the last step, in equal parts to all studies.
-    fn pay(&self, state: &mut ScalerState, pools: &[WorkerPool], studies: &[StudyNeed], now: f64) {
-        // The first step after a start charges nothing: the time since the last step of the earlier process is unknown.
-        let passed = now - state.last.replace(now).unwrap_or(now);
-        let a_second: f64 =
-            pools.iter().map(|pool| pool.price_per_hour / 3600.0 * f64::from(pool.running)).sum();
-        let before = state.spent.len();
-        state.spent.retain(|id, _| studies.iter().any(|study| study.id == *id));
-        let is_less = state.spent.len() < before;
-        for study in studies {
-            // A clock that is set back must not reduce costs.
-            *state.spent.entry(study.id).or_default() += passed.max(0.0) * a_second / studies.len() as f64;
+    /// Charges the cost of all workers of pools until now to the running studies.
+    pub(super) fn charge(&self, view: &ManagerView, running: &BTreeSet<u32>, now: f64) {
+        let Some(pools) = &self.pools else { return };
+        let connected = view.workers.iter().filter_map(|worker| {
+            let pool = &pools.0[pools.of(&worker.name)?];
+            let is_draining = worker.state == WorkerState::Draining;
+            Some(PoolWorker { name: worker.name.clone(), pool: pool.spec.name.clone(), is_draining })
+        });
+        self.state.lock().ledger.advance(now, running, &connected.collect::<Vec<_>>());
+    }
+
+    /// Counts the bytes that the manager's connections have received from workers.
+    pub(super) fn count_egress<'a>(&self, received: impl Iterator<Item = (&'a str, u64)>) {
+        self.state.lock().ledger.count_egress(received);
+    }
+
+    /// Adds the workers of the provisioner's journal.
+    pub(crate) fn adopt(&self, journal: &ProvisionJournal, now: f64) {
+        self.state.lock().ledger.adopt(journal, now);
+    }
+
+    /// Takes a record of the provisioner with its time in seconds since 1970, and stores the ledger.
+    pub(crate) fn record(&self, record: &ProvisionRecord, at: f64) {
+        self.state.lock().ledger.record(record, at);
+        self.store(at);
+    }
+
+    /// Marks a worker that is drained or stopped.
+    pub(crate) fn leave(&self, name: &str) {
+        self.state.lock().ledger.leave(name);
+    }
+
+    /// Returns the cost of a study that runs, or that ended while workers may still add to its cost.
+    pub(super) fn cost(&self, study: u32) -> Option<StudyCost> {
+        self.state.lock().ledger.cost(study).cloned()
+    }
+
+    /// Returns the costs of ended studies.
+    pub(super) fn ended(&self) -> Vec<(u32, StudyCost)> {
+        self.state.lock().ledger.ended()
+    }
+
+    /// Closes the account of a study whose final cost is stored.
+    pub(super) fn close(&self, study: u32) {
+        self.state.lock().ledger.close(study);
+    }
+
+    /// Returns the paid cost by pool since the start of the manager: of workers, and of egress.
+    pub(super) fn totals(&self) -> BTreeMap<String, [f64; 2]> {
+        self.state.lock().ledger.totals().clone()
+    }
+
+    /// Stores the ledger if the last write is long ago. Blocks for the disk.
+    pub(super) fn store_sometimes(&self, now: f64) {
+        if now - self.state.lock().written >= WRITE_EVERY_SECONDS {
+            self.store(now);
         }
-        if is_less || (a_second > 0.0 && now - state.written >= WRITE_EVERY_SECONDS) {
-            state.written = now;
-            // Costs that cannot be written still count until the manager is started again.
-            let _ = checksum::encode(&state.spent).map(|text| publish(&self.file, &text));
+    }
+
+    /// Stores the ledger. Blocks for the disk.
+    pub(super) fn store(&self, now: f64) {
+        if self.pools.is_none() {
+            return;
         }
+        // One writer at a time, so that an older ledger never replaces a newer one.
+        let _writer = self.writer.lock();
+        let mut state = self.state.lock();
+        state.written = now;
+        let ledger = state.ledger.clone();
+        drop(state);
+        // Costs that cannot be written still count until the manager is started again.
+        let _ = checksum::encode(&ledger).map(|text| publish(&self.file, &text));
+    }
+
+    /// Returns the demand of all studies together, which get equal turns.
+    fn need(&self, studies: &[StudyNeed], now: f64, spent: impl Fn(u32) -> f64) -> WorkDemand {
+        let work = works(studies);
+        let goal = |(study, share): (&StudyNeed, f64)| {
+            study.deadline.map(|deadline| DeadlineGoal { share, deadline_seconds: deadline - now })
+        };
+        let goals = studies.iter().zip(shares(&work)).filter_map(goal).collect();
+        let is_free = studies.iter().any(|study| study.deadline.is_some() && study.budget.is_none());
+        let left = |study: &StudyNeed| study.budget.map(|budget| (budget - spent(study.id)).max(0.0));
+        let budgets: Vec<f64> = studies.iter().filter_map(left).collect();
+        // A study with a deadline and without a budget may cost as much as its deadline takes.
+        let budget = (!budgets.is_empty() && !is_free).then(|| budgets.iter().sum());
+        WorkDemand { cuts: self.partitions.cuts(studies), goals, budget }
     }
 }
 
-/// Returns the demand of all studies together, which get equal turns.
-fn need(studies: &[StudyNeed], now: f64, spent: impl Fn(u32) -> f64) -> WorkDemand {
-    let work: Vec<f64> = studies.iter().map(|study| study.work_seconds).collect();
-    let longest_seconds = studies.iter().map(|study| study.run_seconds).fold(0.0, f64::max);
-    let all = WorkByPartition { slots: u32::MAX, work_seconds: work.iter().sum(), longest_seconds };
-    let goal = |(study, share): (&StudyNeed, f64)| {
-        study.deadline.map(|deadline| DeadlineGoal { share, deadline_seconds: deadline - now })
-    };
-    let goals = studies.iter().zip(shares(&work)).filter_map(goal).collect();
-    let is_free = studies.iter().any(|study| study.deadline.is_some() && study.budget.is_none());
-    let left = |study: &StudyNeed| study.budget.map(|budget| (budget - spent(study.id)).max(0.0));
-    let budgets: Vec<f64> = studies.iter().filter_map(left).collect();
-    // A study with a deadline and without a budget may cost as much as its deadline takes.
-    let budget = (!budgets.is_empty() && !is_free).then(|| budgets.iter().sum());
-    WorkDemand { cuts: vec![all], goals, budget }
+fn works(studies: &[StudyNeed]) -> Vec<f64> {
+    studies.iter().map(|study| study.work_seconds).collect()
 }
 
 /// Returns all active workers as one pool.
@@ -257,7 +349,12 @@ fn shown(
         without_budget: answer.without_budget.map(price),
         pools: wanted.collect(),
         drain_order: leave,
+        work_by_slots: Vec::new(),
     }
+}
+
+fn work_by_slots(cut: &WorkByPartition) -> WorkBySlots {
+    WorkBySlots { slots: cut.slots, seconds: cut.work_seconds }
 }
 
 fn finite(number: f64) -> Option<f64> {

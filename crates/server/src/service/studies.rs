@@ -14,6 +14,7 @@ mod remarks;
 
 use super::retained::RetainedStudies;
 use super::scaling::Scaler;
+use super::state::record;
 use super::state::{KeptStudy, StateDir, StateError, StoredSubmission, StudyEnd};
 use super::study_runner::{self, Manager, PlannedCapacity, ReadyStudy, StudyRunError};
 use crate::http::control::{ControlError, Submitter};
@@ -34,6 +35,7 @@ use pleach_execution::cost_history;
 use pleach_study::{Cause, Defect};
 use pleach_workflow::Registry;
 use std::collections::BTreeMap;
+use std::fmt::Display;
 use std::path::PathBuf;
 use std::sync::{Arc, atomic::AtomicBool};
 use std::time::{Duration, Instant};
@@ -123,8 +125,12 @@ impl StudyContext {
             if is_queued && kept.submission.has_parts() {
                 shared.manager.do_send(RetainResults(id));
             }
+            let lost = |why: &dyn Display| {
+                warn!(study = id, "{}: {why}; the cost of study {id} is unknown", record::COST);
+            };
+            let cost = record::read(&shared.state.study(id).join(record::COST)).or_default(lost);
             // Before the start, which marks the entry as busy and whose thread looks for it.
-            shared.studies.lock().insert(id, Entry::new(kept, phase));
+            shared.studies.lock().insert(id, Entry { cost, ..Entry::new(kept, phase) });
             if is_queued {
                 shared.start(id, None);
             }

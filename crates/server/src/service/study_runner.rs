@@ -7,6 +7,7 @@ mod cluster_executor;
 mod error;
 mod planning;
 mod prior;
+mod replan_forecasts;
 
 use super::local::Lookup;
 use super::mend;
@@ -246,6 +247,7 @@ impl<F: FnMut(StudyProgress)> RoundRunner<'_, F> {
             spill: None,
             costs_lost: None,
             convergence: convergence.as_ref(),
+            cost: self.shared.cost_record(id),
             start,
         };
         let written = result_files::write(&done, &collected, &self.previews, &session.folder)?;

@@ -4,16 +4,9 @@ use super::cloud::Cloud;
 use super::{Burst, Policy, PolicyKind, STUDY};
 use crate::cluster::Cluster;
 use pleach_dispatch::scaling::{
-    DeadlineGoal, FastestOption, MakespanForecast, PreviousDecision, Reason, WorkByPartition, WorkDemand,
-    WorkerPool, decide,
+    DeadlineGoal, FastestOption, MakespanForecast, PartitionForecast, PreviousDecision, Reason,
+    WorkByPartition, WorkDemand, WorkerPool, decide,
 };
-
-/// Part of the work after which the reuse lost with more slots is planned again: planning takes time, and earlier results
-/// scale with the remaining work.
-const PLAN_AGAIN: f64 = 0.2;
-
-/// Numbers of slots to plan for, from those of the base cluster to the maximum, at equal ratios.
-const CUTS: usize = 5;
 
 /// A decision.
 #[derive(Clone, Debug, PartialEq)]
@@ -31,18 +24,15 @@ pub(super) struct PolicyRun<'a> {
     burst: &'a Burst,
     policy: &'a Policy,
     previous: Option<PreviousDecision>,
-    /// By number of slots: the work relative to that of the current buckets. `planned_seconds` is the work at planning
-    /// time.
-    cuts: Vec<(u32, f64)>,
-    planned_seconds: f64,
+    /// Work by number of slots, at the last planning.
+    partition: Option<PartitionForecast>,
     longest_seconds: f64,
 }
 
 impl<'a> PolicyRun<'a> {
     pub(super) fn new(burst: &'a Burst, policy: &'a Policy, cluster: &Cluster) -> Self {
         let longest_seconds = cluster.longest_remaining(STUDY);
-        let (cuts, planned_seconds) = (Vec::new(), f64::INFINITY);
-        Self { burst, policy, previous: None, cuts, planned_seconds, longest_seconds }
+        Self { burst, policy, previous: None, partition: None, longest_seconds }
     }
 
     pub(super) fn decide(&mut self, cluster: &Cluster, cloud: &Cloud<'_>) -> PolicyDecision {
@@ -125,28 +115,21 @@ impl<'a> PolicyRun<'a> {
         if self.policy.rule != PolicyKind::Trtma || left <= 0.0 {
             return vec![as_it_is];
         }
-        if left <= self.planned_seconds * (1.0 - PLAN_AGAIN) || self.cuts.is_empty() {
+        let current = self.partition.take().filter(|partition| !partition.is_outdated(left));
+        let plan = || {
             let planned = cluster.cuts(STUDY, &self.slots());
-            self.cuts = planned.iter().map(|cut| (cut.slots, cut.work_seconds / left)).collect();
-            self.planned_seconds = left;
-        }
-        let cut = |(slots, ratio): &(u32, f64)| WorkByPartition {
-            slots: *slots,
-            work_seconds: left * ratio,
-            longest_seconds,
+            PartitionForecast::new(planned.iter().map(|cut| (cut.slots, cut.work_seconds)), left, left)
         };
-        self.cuts.iter().map(cut).collect()
+        let partition = current.unwrap_or_else(plan);
+        let cuts = partition.cuts(left, longest_seconds);
+        self.partition = Some(partition);
+        cuts
     }
 
     /// Returns the numbers of slots to plan for.
     fn slots(&self) -> Vec<u32> {
-        let least = (self.burst.base.nodes * self.burst.base.cores).max(1);
-        let more: u32 = self.burst.sites.iter().map(|site| site.pool.max * site.cores).sum();
-        let ratio = (f64::from(least + more) / f64::from(least)).powf(1.0 / (CUTS - 1) as f64);
-        let slots = |step| (f64::from(least) * ratio.powi(step)).round() as u32;
-        let mut slots: Vec<u32> = (0..CUTS as i32).map(slots).collect();
-        slots.dedup();
-        slots
+        let more = self.burst.sites.iter().map(|site| site.pool.max * site.cores).sum();
+        PartitionForecast::slots(self.burst.base.nodes * self.burst.base.cores, more)
     }
 }
 

@@ -6,10 +6,11 @@ use crate::audit::Violation;
 use crate::recorder::RecordedManager;
 use crate::scenario::{Incident, NodeSpec};
 use pleach_dispatch::scaling::WorkByPartition;
-use pleach_dispatch::study::Study;
+use pleach_dispatch::study::{Study, StudySnapshot};
 use pleach_dispatch::{InstanceId, PlanId, WorkerId};
+use pleach_planner::replanned_seconds;
 use pleach_regions::RegionKey;
-use pleach_reuse::{Buckets, Member, PreviousPlan, ReuseTree, SharingSchedule, bucket_costs, replan};
+use pleach_reuse::{Buckets, Member, PreviousPlan, ReuseTree, SharingSchedule};
 use std::collections::BTreeSet;
 use std::num::NonZeroUsize;
 
@@ -189,6 +190,12 @@ impl Cluster {
         self.state(study).map_or(0, |state| state.unstarted().count())
     }
 
+    /// Returns a snapshot of a study for a replan. `None` if it has ended.
+    #[must_use]
+    pub fn snapshot(&self, study: PlanId) -> Option<StudySnapshot> {
+        self.state(study).map(Study::snapshot)
+    }
+
     fn state(&self, study: PlanId) -> Option<&Study> {
         RecordedManager::manager(&self.observed).study(study)
     }
@@ -256,15 +263,13 @@ impl Cluster {
         }
         let tree = ReuseTree::build(&problem);
         let each = self.buckets_per_slot(study);
-        let of = |slots: &u32| {
-            let limit = NonZeroUsize::new(each * *slots as usize)?;
-            let previous = PreviousPlan { buckets: &buckets, max_buckets: before, has_other_costs: false };
-            let planned = replan(&problem, &tree, previous, |_| false, limit).ok()?;
-            let costs = bucket_costs(&tree, &planned.buckets(), |_| true);
-            Some(cut(*slots, now - movable + costs.iter().map(|bucket| bucket.cost).sum::<f64>()))
-        };
-        let cuts: Option<Vec<WorkByPartition>> = slots.iter().map(of).collect();
-        cuts.unwrap_or_else(as_it_is)
+        let limit = |slots: &u32| NonZeroUsize::new(each * *slots as usize);
+        let previous = PreviousPlan { buckets: &buckets, max_buckets: before, has_other_costs: false };
+        let planned = slots.iter().map(limit).collect::<Option<Vec<_>>>();
+        let planned =
+            planned.and_then(|limits| replanned_seconds(&problem, &tree, previous, |_| false, &limits));
+        let Some(planned) = planned else { return as_it_is() };
+        slots.iter().zip(planned).map(|(slots, seconds)| cut(*slots, now - movable + seconds)).collect()
     }
 
     /// Ends a node. Its started instances are lost.

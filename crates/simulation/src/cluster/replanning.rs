@@ -9,7 +9,7 @@ use crate::event::Event;
 use pleach_dispatch::plan::BucketPlan;
 use pleach_dispatch::study::Replanner;
 use pleach_dispatch::{InstanceId, PlanId};
-use pleach_planner::{ReplannedStage, StudyReplanner};
+use pleach_planner::{ReplanForecaster, ReplannedStage, StudyReplanner};
 use pleach_reuse::BUCKETS_PER_CORE;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
@@ -118,6 +118,13 @@ impl Cluster {
     pub(super) fn planned_buckets(&self, study: PlanId) -> usize {
         let replanner = self.replans[study.index()].replanner.as_ref();
         replanner.map_or(self.initial_buckets, |replanner| replanner.max_buckets().get())
+    }
+
+    /// Returns the manager's forecasts of the second stage of a study for other numbers of slots, from the buckets of its first
+    /// plan. `None` if the planner refuses it.
+    #[must_use]
+    pub fn forecaster(&self, study: PlanId) -> Option<ReplanForecaster> {
+        self.replanner(study)?.forecaster()
     }
 
     /// Creates the replanner of the second stage of a study. `None` if the planner refuses it.

@@ -7,13 +7,13 @@ use crate::exit::{CommandError, CommandResult};
 use pleach_api::digest::InputDigest;
 use pleach_api::token::ApiToken;
 use pleach_execution::cost_history;
+use pleach_server::service::StoredLedger;
 use pleach_server::service::provision;
 use pleach_server::service::results::checksum;
 use pleach_server::service::state::quarantine::{self, QUARANTINE};
 use pleach_server::service::state::record::{self, Record};
 use pleach_server::service::state::{IDENTITY, LOCK, ManagerIdentity, REMOVED, STUDIES};
 use serde::de::DeserializeOwned;
-use std::collections::BTreeMap;
 use std::fs::{self, File, TryLockError};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -74,7 +74,7 @@ pub(super) fn check(folder: &Path) -> CommandResult<Report> {
     }
     identity(&mut report, folder);
     let forgotten = "the manager ignores its content at the next start and writes it again";
-    file::<BTreeMap<u32, f64>>(&mut report, &folder.join(SPENT), forgotten);
+    file::<StoredLedger>(&mut report, &folder.join(SPENT), forgotten);
     file::<Vec<String>>(&mut report, &folder.join(POD_COSTS), forgotten);
     costs(&mut report, folder);
     let token = folder.join(TOKEN);

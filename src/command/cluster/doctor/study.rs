@@ -9,7 +9,7 @@ use pleach_results::folder::study_of;
 use pleach_results::journal;
 use pleach_results::survivors::{PhaseSurvivors, SURVIVORS};
 use pleach_server::service::results::{self, Checksums};
-use pleach_server::service::state::record::{self, ENDED, Record, SUBMISSION};
+use pleach_server::service::state::record::{self, COST, ENDED, Record, SUBMISSION};
 use pleach_server::service::state::{StoredSubmission, StudyEnd};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -32,7 +32,7 @@ pub(super) fn check(
     folder: &Path,
     is_at_work: bool,
 ) -> Vec<(InputDigest, PathBuf)> {
-    let known = [SUBMISSION, ENDED, "results"];
+    let known = [SUBMISSION, ENDED, COST, "results"];
     let entries = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
     let mut others: Vec<PathBuf> =
         entries.filter(|path| !known.iter().any(|known| path.ends_with(known))).collect();

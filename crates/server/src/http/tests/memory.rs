@@ -4,8 +4,8 @@ use crate::http::control::{Control, ControlError, ControlFuture, Submitter};
 use crate::input_store::InputStore;
 use pleach_api::digest::InputDigest;
 use pleach_api::schema::{
-    CostEstimate, Forgotten, PoolStatus, ProvisionStatus, ScalingStatus, StudyState, StudyStatus, Submitted,
-    WorkerState, WorkerStatus,
+    CostEstimate, Forgotten, PoolCost, PoolStatus, ProvisionStatus, ScalingStatus, StudyCost, StudyState,
+    StudyStatus, Submitted, WorkBySlots, WorkerState, WorkerStatus,
 };
 use pleach_api::submission::Submission;
 use pleach_results::provenance::{
@@ -47,6 +47,28 @@ pub(super) struct Kept {
     pub(super) odd_result: Option<String>,
     /// Digest that always counts as missing.
     pub(super) odd_input: Option<InputDigest>,
+}
+
+/// The cost of each study.
+fn cost() -> StudyCost {
+    StudyCost {
+        predicted_seconds: Some(90.5),
+        predicted_cost: None,
+        seconds: 60.0,
+        cost: 1.75,
+        pools: vec![PoolCost {
+            name: "w".to_owned(),
+            paid_seconds: 120.0,
+            starting_seconds: 7.5,
+            worker_cost: 1.5,
+            sent_bytes: 125_000_000,
+            egress_cost: 0.25,
+        }],
+        workers_started: 2,
+        workers_lost: 1,
+        workers_replaced: 1,
+        is_final: false,
+    }
 }
 
 impl Memory {
@@ -270,6 +292,7 @@ impl Control for Memory {
             phases: Some(3),
             progress: (state == StudyState::Running).then_some(0.25),
             remarks: vec!["1 worker lost".to_owned()],
+            cost: Some(cost()),
         };
         kept.studies.insert(id.clone(), (study, submission));
         if kept.lost_answers > 0 {
@@ -377,6 +400,10 @@ impl Control for Memory {
                 }),
             }],
             drain_order: vec!["w1".to_owned()],
+            work_by_slots: vec![
+                WorkBySlots { slots: 4, seconds: 361.5 },
+                WorkBySlots { slots: 16, seconds: 400.0 },
+            ],
             ..ScalingStatus::default()
         };
         now(self.up().map(|kept| scaling(kept.workers.len())))

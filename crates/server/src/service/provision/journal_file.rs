@@ -84,14 +84,14 @@ impl JournalFile {
         Ok((Self { path, state: Mutex::new(open) }, content))
     }
 
-    /// Appends a record and waits until it is on disk.
+    /// Appends a record with its time in milliseconds since 1970, and waits until it is on disk.
     ///
     /// # Errors
     /// [`JournalFileError::File`]. The record is not in the journal then.
-    pub(super) fn append(&self, record: ProvisionRecord) -> Result<(), JournalFileError> {
+    pub(super) fn append(&self, record: ProvisionRecord, at_ms: u64) -> Result<(), JournalFileError> {
         let fail = |cause| JournalFileError::File { path: self.path.clone(), cause };
         let mut state = self.state.lock();
-        let line = record.line();
+        let line = record.line(at_ms);
         // After a failed write, the next one overwrites the rest of that line.
         let at = state.bytes;
         let written =
@@ -103,7 +103,7 @@ impl JournalFile {
             return Err(fail(cause));
         }
         state.bytes += line.len() as u64;
-        state.content.apply(record);
+        state.content.apply(record, Some(at_ms));
         if state.bytes > MAX_BYTES {
             *state = compact(&self.path, state.content.clone()).map_err(fail)?;
         }
@@ -132,15 +132,15 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let (journal, content) = JournalFile::open(folder.path()).unwrap();
         assert!(content.workers().is_empty());
-        (1..4).for_each(|number| journal.append(intended(number)).unwrap());
-        journal.append(ProvisionRecord::Ended { name: "spot-2".to_owned() }).unwrap();
+        (1..4).for_each(|number| journal.append(intended(number), 7).unwrap());
+        journal.append(ProvisionRecord::Ended { name: "spot-2".to_owned() }, 7).unwrap();
         drop(journal);
         let path = folder.path().join(FILE);
         let mut bytes = fs::read(&path).unwrap();
         bytes.extend(b"0123 {\"intend");
         fs::write(&path, bytes).unwrap();
         let (journal, content) = JournalFile::open(folder.path()).unwrap();
-        journal.append(intended(9)).unwrap();
+        journal.append(intended(9), 7).unwrap();
         assert!(content.workers().keys().eq(["spot-1", "spot-3"]));
         let found = read(folder.path()).unwrap();
         assert!(found.workers().keys().eq(["spot-1", "spot-3", "spot-9"]));
@@ -155,7 +155,7 @@ mod tests {
         let name = "x".repeat(60_000);
         for _ in 0..20 {
             journal
-                .append(ProvisionRecord::Intended { name: name.clone(), pool: "spot".to_owned() })
+                .append(ProvisionRecord::Intended { name: name.clone(), pool: "spot".to_owned() }, 7)
                 .unwrap();
         }
         assert!(fs::metadata(folder.path().join(FILE)).unwrap().len() < MAX_BYTES);

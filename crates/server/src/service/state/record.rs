@@ -17,6 +17,9 @@ pub const SUBMISSION: &str = "submission.json";
 /// Name of the record of a study's end within its folder.
 pub const ENDED: &str = "ended.json";
 
+/// Name of the file with the cost of an ended study.
+pub const COST: &str = "cost.json";
+
 /// Result of reading a file.
 #[derive(Debug)]
 pub enum Record<T> {

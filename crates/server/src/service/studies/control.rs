@@ -46,7 +46,7 @@ impl ServiceControl {
         let id = Self::id(text)?;
         // A statement of its own: the lock is released before `missing` reads the quarantine from disk.
         let study = self.0.studies.lock().get(&id).map(|entry| entry.with_remarks(id, view));
-        study.ok_or_else(|| self.missing(id))
+        study.map(|study| self.0.with_cost(study)).ok_or_else(|| self.missing(id))
     }
 
     async fn look(&self) -> Result<ManagerView, ControlError> {
@@ -162,13 +162,21 @@ impl Control for ServiceControl {
     fn studies(&self) -> ControlFuture<'_, Vec<StudyStatus>> {
         Box::pin(async move {
             let view = self.look().await?;
+            self.0.charge(&view);
             let entries = self.0.studies.lock();
-            Ok(entries.iter().map(|(id, entry)| entry.with_remarks(*id, &view)).collect())
+            let studies = entries.iter().map(|(id, entry)| entry.with_remarks(*id, &view));
+            let studies: Vec<StudyStatus> = studies.collect();
+            drop(entries);
+            Ok(studies.into_iter().map(|study| self.0.with_cost(study)).collect())
         })
     }
 
     fn study<'a>(&'a self, id: &'a str) -> ControlFuture<'a, StudyStatus> {
-        Box::pin(async move { self.find(id, &self.look().await?) })
+        Box::pin(async move {
+            let view = self.look().await?;
+            self.0.charge(&view);
+            self.find(id, &view)
+        })
     }
 
     fn cancel<'a>(&'a self, id: &'a str, client: String) -> ControlFuture<'a, StudyStatus> {
@@ -283,19 +291,21 @@ impl Control for ServiceControl {
             let figures = self.0.manager.send(GetManagerMetrics).await.map_err(manager_ends)?;
             // Before the lock below, which this call takes too.
             let margins = self.0.deadline_margins(&figures.view);
-            let measured = |(id, entry): (&u32, &Entry)| StudySample {
-                deadline_margin_seconds: margins.get(id).copied(),
-                ..entry.measured(*id)
+            let scaling = self.0.scale(&figures.view);
+            let measured = |(id, entry): (&u32, &Entry)| {
+                let sample = entry.measured(*id);
+                let view = self.0.with_cost(sample.view);
+                StudySample { deadline_margin_seconds: margins.get(id).copied(), view, ..sample }
             };
             let studies: Vec<StudySample> = self.0.studies.lock().iter().map(measured).collect();
-            let scaling = self.0.scale(&figures.view);
+            let costs = self.0.scaler.totals();
             let folder = self.0.state.folder().to_owned();
             // On a blocking thread: a network file system may be slow and rendering takes milliseconds, while other
             // requests wait for this thread.
             let exposition = Arc::clone(&self.1);
             let text = tokio::task::spawn_blocking(move || {
                 let disk = Disk::of(&folder);
-                exposition.text(|| metrics::sample(&figures, &studies, &scaling, disk))
+                exposition.text(|| metrics::sample(&figures, &studies, &scaling, &costs, disk))
             });
             let text = text.await.map_err(defect)?;
             text.map_err(defect)

@@ -6,7 +6,7 @@ use crate::service::scaling::StudyNeed;
 use crate::service::state::{StoredSubmission, StudyEnd};
 use pleach_actors::manager::ManagerView;
 use pleach_api::digest::InputDigest;
-use pleach_api::schema::{StudyState, StudyStatus};
+use pleach_api::schema::{StudyCost, StudyState, StudyStatus};
 use pleach_execution::progress::{Progress, ProgressCounts};
 use pleach_workflow::plain_name;
 use time::OffsetDateTime;
@@ -54,11 +54,13 @@ pub(super) struct Entry {
     pub(super) is_busy: bool,
     /// Bytes of its folder, set when they are first counted after its end.
     pub(super) bytes: Option<u64>,
+    /// Stored cost, after its end.
+    pub(super) cost: Option<StudyCost>,
 }
 
 impl Entry {
     pub(super) fn new(kept: StoredSubmission, phase: Phase) -> Self {
-        Self { kept, phase, why: None, is_busy: false, bytes: None }
+        Self { kept, phase, why: None, is_busy: false, bytes: None, cost: None }
     }
 
     pub(super) fn missing(&self) -> Vec<InputDigest> {
@@ -147,6 +149,7 @@ impl Entry {
             phases: (phases > 0).then_some(phases),
             progress: counts.share,
             remarks: Vec::new(),
+            cost: self.cost.clone(),
         };
         if let Phase::Ended(ended) = &self.phase {
             study.evaluations_done = ended.evaluations_done;

@@ -4,6 +4,7 @@
 use super::study_runner::ReadyStudy;
 use crate::http::control::Submitter;
 use crate::service::state::{StoredSubmission, StudyEnd};
+use pleach_api::schema::StudyCost;
 use std::time::Duration;
 use tracing::info;
 
@@ -50,5 +51,24 @@ pub(super) fn ended(id: u32, kept: &StoredSubmission, ended: &StudyEnd, reused: 
         failed,
         "study {id} ({name}) is {state} after {seconds:.1} s: {evaluations} evaluations, {executed} tasks executed, {reused} \
          reused, {failed} runs failed"
+    );
+}
+
+/// Logs the final cost of a study. Nothing without workers of pools.
+pub(super) fn paid(id: u32, cost: &StudyCost) {
+    if cost.pools.is_empty() {
+        return;
+    }
+    let StudyCost { cost: paid, predicted_cost, workers_started, workers_lost, workers_replaced, .. } = cost;
+    let predicted = predicted_cost.map_or("unknown".to_owned(), |predicted| format!("{predicted:.2}"));
+    info!(
+        study = id,
+        paid,
+        predicted_cost,
+        workers_started,
+        workers_lost,
+        workers_replaced,
+        "study {id} has cost {paid:.2} (predicted: {predicted}): {workers_started} workers started, {workers_lost} lost, \
+         {workers_replaced} replaced"
     );
 }

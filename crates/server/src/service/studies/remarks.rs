@@ -117,6 +117,7 @@ mod tests {
             phases: None,
             progress: None,
             remarks: Vec::new(),
+            cost: None,
         }
     }
 

@@ -2,6 +2,7 @@
 
 use super::error::StudyRunError;
 use super::planning::{PlannedCapacity, plan, replan};
+use super::replan_forecasts::ReplanForecasts;
 use crate::service::studies::StudyContext;
 use parking_lot::Mutex;
 use pleach_actors::embedded::PlanOutcome;
@@ -48,6 +49,7 @@ impl Executor for ClusterExecutor<'_> {
     fn execute(&mut self, work: ExecutionRequest) -> Result<PlanOutcome, StudyRunError> {
         let (done, mut outcome) = oneshot::channel();
         let mut needs = work.plan.needs.clone();
+        let forecaster = self.replan.as_ref().and_then(StudyReplanner::forecaster);
         let study = StudyRequest {
             // Built on this thread, because it takes seconds for a large plan.
             study: Study::resume(work.plan, &work.finished).map_err(Defect::new)?,
@@ -65,11 +67,15 @@ impl Executor for ClusterExecutor<'_> {
         let begun = self.shared.manager.send(StartPlan { id: self.id, study });
         self.shared.network.block_on(begun).map_err(Defect::new)?;
         let mut tried = Vec::new();
+        let mut forecasts = ReplanForecasts::new(self.shared, self.id, forecaster);
         let outcome = loop {
             let waited = async { tokio::time::timeout(LOOK_EVERY, &mut outcome).await };
             match self.shared.network.block_on(waited) {
                 Ok(outcome) => break outcome.map_err(Defect::new)?,
-                Err(_) => self.suit(&mut needs, &mut tried, &work.costs)?,
+                Err(_) => {
+                    self.suit(&mut needs, &mut tried, &work.costs, &mut forecasts)?;
+                    forecasts.update()?;
+                }
             }
         };
         Ok(PlanOutcome { outcome, peak_bytes: 0, retained_bytes: 0 })
@@ -95,6 +101,7 @@ impl ClusterExecutor<'_> {
         needs: &mut MinimumMemory,
         tried: &mut Vec<WorkerMemory>,
         costs: &Arc<Mutex<CostModel>>,
+        forecasts: &mut ReplanForecasts<'_>,
     ) -> Result<(), StudyRunError> {
         let view = self.shared.network.block_on(self.shared.manager.send(GetView)).map_err(Defect::new)?;
         let workers = PlannedCapacity::of(&view);
@@ -124,6 +131,7 @@ impl ClusterExecutor<'_> {
         let replacement = ReplacementPlan::new(buckets, &snapshot, new_needs.clone(), sharing);
         let replacement = replacement.map_err(Defect::new)?;
         let replanner = replan(&mut planned, self.choice);
+        let forecaster = replanner.as_ref().and_then(StudyReplanner::forecaster);
         let replanner = replanner.map(|replan| Box::new(replan.with_costs(Arc::clone(costs))) as _);
         let recut = self.shared.manager.send(ReplacePlan { id: self.id, replacement, replanner });
         match self.shared.network.block_on(recut).map_err(Defect::new)? {
@@ -135,6 +143,7 @@ impl ClusterExecutor<'_> {
                     "study {id} replanned for less memory per worker: needs {megabytes} MB at once"
                 );
                 *needs = new_needs;
+                forecasts.replace(forecaster);
             }
             // Instances became unstarted after the snapshot.
             Err(PlanError::NotInOneBucket(_)) => tried.clear(),
