@@ -139,7 +139,14 @@ fn restarted_manager_keeps_the_cost_of_its_studies() {
 /// With tree reuse, more slots need more buckets, which reuse less. With shared results more slots cost none.
 #[test]
 fn decision_counts_the_reuse_that_more_slots_cost() {
+    // The first, expensive task is the same for all evaluations, so each bucket repeats it.
+    let fixed = ["B", "G", "R"].map(|name| format!("{name} = {{ fixed = 220 }}\n")).concat();
+    let fixed = fixed + "T1 = { fixed = 5 }\nT2 = { fixed = 4 }\n";
     let study = cluster::study(30, 64);
+    study.edit(&[
+        ("trajectories = 2", "trajectories = 30"),
+        ("metric = \"dice\"", &format!("metric = \"dice\"\n[parameters]\n{fixed}")),
+    ]);
     let cluster = cluster_with_a_pool(&study);
     let work = |cluster: &Cluster<'_>| cluster.status()["scaling"]["work_by_slots"].clone();
     let tree = cluster.submit(&["--strategy", "trtma", "--reuse", "tree", "--deadline", "60m"]);

@@ -250,17 +250,18 @@ impl Cluster {
         let old: Vec<&BTreeSet<InstanceId>> =
             state.unstarted().map(|(_, open)| open).filter(second).collect();
         let movable: f64 = old.iter().map(|open| self.chain(study, open)).sum();
-        let instances: Vec<InstanceId> = old.iter().flat_map(|open| open.iter().copied()).collect();
+        // In the order of the manager's tables: a replan decides between equal branches by their place.
+        let mut instances: Vec<InstanceId> = old.iter().flat_map(|open| open.iter().copied()).collect();
+        instances.sort_unstable();
         let Some(before) = NonZeroUsize::new(self.planned_buckets(study)) else { return as_it_is() };
         let Some(problem) = workload.problem(&instances).ok().filter(|_| !instances.is_empty()) else {
             return as_it_is();
         };
-        let (mut buckets, mut next) = (Buckets::default(), 0);
-        for open in &old {
-            let end = next + open.len() as u32;
-            buckets.push((next..end).map(Member));
-            next = end;
-        }
+        let member = |id: &InstanceId| instances.binary_search(id).map_or(Member(0), |at| Member(at as u32));
+        let mut lists: Vec<Vec<Member>> = old.iter().map(|open| open.iter().map(member).collect()).collect();
+        lists.sort_unstable();
+        let mut buckets = Buckets::default();
+        lists.into_iter().for_each(|members| buckets.push(members));
         let tree = ReuseTree::build(&problem);
         let each = self.buckets_per_slot(study);
         let limit = |slots: &u32| NonZeroUsize::new(each * *slots as usize);
