@@ -6,7 +6,7 @@
 
 use super::accelerators::{Accelerators, DeviceExclusions, DeviceState};
 use super::device_fault::Fault;
-use super::device_threads::{Answer, Job, Progress, start_threads};
+use super::device_threads::{Answer, Job, NoResult, Progress, start_threads};
 use super::prefetch::{PrefetchInputs, PrefetchThread};
 use super::{RunTask, TaskResult};
 use actix::prelude::*;
@@ -122,7 +122,7 @@ impl DeviceSlot {
         let sent = self.jobs.send(Job { task, limit, progress: Arc::clone(&progress), answer });
         let answer = match sent {
             Ok(()) => self.wait(answered, limit, &progress).await,
-            Err(_) => Answer::Fault(Fault::Ended),
+            Err(_) => Answer::NoResult(NoResult::Fault(Fault::Ended)),
         };
         let result = match answer {
             Answer::Done(result) => Some(result),
@@ -130,11 +130,11 @@ impl DeviceSlot {
                 self.handle_fault(&Fault::WrongResult, &*operation, &call);
                 Some(result)
             }
-            Answer::Fault(fault) => {
+            Answer::NoResult(NoResult::Fault(fault)) => {
                 self.handle_fault(&fault, &*operation, &call);
                 None
             }
-            Answer::Failed => None,
+            Answer::NoResult(NoResult::Failed) => None,
         };
         (result, progress.lock().download())
     }
@@ -150,14 +150,15 @@ impl DeviceSlot {
         let mut wait = limit;
         loop {
             if let Ok(answer) = tokio::time::timeout(wait, &mut answered).await {
-                return answer.unwrap_or(Answer::Fault(Fault::Ended));
+                return answer.unwrap_or(Answer::NoResult(NoResult::Fault(Fault::Ended)));
             }
             let ran_for = progress.lock().on_device_for();
             let is_over = ran_for.is_some_and(|ran_for| ran_for >= limit);
             // A task whose own thread does not hang may wait for the other one.
             if is_over || ran_for.is_none() && self.is_hung.load(Ordering::Relaxed) {
                 progress.lock().abandon();
-                return if is_over { Answer::Fault(Fault::Hung(limit)) } else { Answer::Failed };
+                let why = if is_over { NoResult::Fault(Fault::Hung(limit)) } else { NoResult::Failed };
+                return Answer::NoResult(why);
             }
             wait = limit - ran_for.unwrap_or_default();
         }

@@ -30,8 +30,13 @@ pub(super) enum Answer {
     Done(TaskResult),
     /// The outputs of the device were wrong. The result has those of a core.
     Corrected(TaskResult),
+    NoResult(NoResult),
+}
+
+/// Why the device has no result for a task.
+pub(super) enum NoResult {
     Fault(Fault),
-    /// The operation failed on the device. A core decides whether it fails.
+    /// The operation failed on the device, or the device has failed before. A core decides whether the operation fails.
     Failed,
 }
 
@@ -142,7 +147,7 @@ impl ComputeThread {
                     // Fails once the other thread has ended, which drops the sender of the answer.
                     let _ = self.computed.send(task);
                 }
-                Err(fault) => _ = answer.send(fault),
+                Err(why) => _ = answer.send(Answer::NoResult(why)),
             }
             if self.state.is_closed() {
                 return;
@@ -156,7 +161,7 @@ impl ComputeThread {
         prepared: &PreparedTask,
         limit: Duration,
         progress: &Mutex<Progress>,
-    ) -> Result<Outputs, Answer> {
+    ) -> Result<Outputs, NoResult> {
         let _within = prepared.span.enter();
         let call = prepared.call();
         let Some(variant) = call.operation.accelerated() else {
@@ -171,19 +176,19 @@ impl ComputeThread {
     }
 
     /// Runs the device variant, or the CPU variant on an emulated device that the device variant does not know.
-    fn run_variant(&mut self, call: &Call<'_>, variant: &dyn Accelerated) -> Result<Outputs, Answer> {
+    fn run_variant(&mut self, call: &Call<'_>, variant: &dyn Accelerated) -> Result<Outputs, NoResult> {
         let emulation = self.device.emulation();
         let inputs: Vec<&DataRegion> = call.inputs.iter().map(Arc::as_ref).collect();
         let ran = catch_panic(call.name, || Ok(variant.run_on(&mut *self.device, &inputs, call.arguments)));
         match (ran, emulation) {
             (Ok(Err(AcceleratedError::Device(DeviceError::Unsupported { .. }))), Some(factor)) => {
-                let outputs = emulate(call, variant.gain() * factor).map_err(|_| Answer::Failed)?;
+                let outputs = emulate(call, variant.gain() * factor).map_err(|_| NoResult::Failed)?;
                 Ok(Outputs::Core(DeviceOutput::on_host(outputs)))
             }
             (Ok(Ok(outputs)), _) => Ok(Outputs::Device(outputs)),
-            (Ok(Err(AcceleratedError::Device(error))), _) => Err(Answer::Fault(Fault::Device(error))),
-            (Ok(Err(AcceleratedError::Operation(_))), _) => Err(Answer::Failed),
-            (Err(TaskFailure { cause, .. }), _) => Err(Answer::Fault(Fault::Panicked(cause))),
+            (Ok(Err(AcceleratedError::Device(error))), _) => Err(NoResult::Fault(Fault::Device(error))),
+            (Ok(Err(AcceleratedError::Operation(_))), _) => Err(NoResult::Failed),
+            (Err(TaskFailure { cause, .. }), _) => Err(NoResult::Fault(Fault::Panicked(cause))),
         }
     }
 }
@@ -242,11 +247,11 @@ impl FinishThread {
         let seconds = seconds + start.elapsed().as_secs_f64();
         let outputs = match outputs {
             Ok(outputs) if fits_declared(&outputs, prepared.call().operation) => outputs,
-            Ok(_) => return Answer::Fault(Fault::WrongResult),
-            Err(error) => return Answer::Fault(Fault::Device(error)),
+            Ok(_) => return Answer::NoResult(NoResult::Fault(Fault::WrongResult)),
+            Err(error) => return Answer::NoResult(NoResult::Fault(Fault::Device(error))),
         };
         if self.is_wrong {
-            return Answer::Failed;
+            return Answer::NoResult(NoResult::Failed);
         }
         let device = SlotKind::Accelerator;
         let executed = Executed { outputs: Ok(outputs), peak_bytes: None, seconds, device };

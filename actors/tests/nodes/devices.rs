@@ -43,8 +43,10 @@ struct Undelivered {
 
 impl OnDevice for Undelivered {
     fn download(self: Box<Self>) -> Result<DataRegion, DeviceError> {
-        while self.hangs {
-            std::thread::park();
+        if self.hangs {
+            loop {
+                std::thread::park();
+            }
         }
         Err(DeviceError::Lost { device: "test device".to_owned(), cause: "gone".to_owned() })
     }
