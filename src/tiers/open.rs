@@ -5,10 +5,12 @@
 use super::{TierEntry, TierList, TierTarget};
 use pleach_storage::files::{FileSystem, OsFileSystem, SharedDisk};
 use pleach_storage::{
-    FolderSettings, FolderTier, Tier, TierError, TierLevel, TierMaintenance, locks_are_local,
+    Availability, FolderSettings, FolderTier, GuardTimes, GuardedTier, Tier, TierError, TierLevel,
+    TierLocation, TierMaintenance, locks_are_local,
 };
 use std::path::PathBuf;
 use std::sync::Arc;
+use tracing::{info, warn};
 
 /// Open tier with its settings.
 #[derive(Debug)]
@@ -57,6 +59,30 @@ fn open_one(entry: &TierEntry, name: String) -> Result<OpenTier, TierError> {
         TierTarget::Bucket(bucket) => (pleach_objects::open(bucket, capacity_bytes)?, None),
     };
     let (policy, write, shared) = (entry.policy, entry.write, entry.kind.is_shared());
-    let tier = Arc::clone(&upkeep) as Arc<dyn Tier>;
+    let mut tier = Arc::clone(&upkeep) as Arc<dyn Tier>;
+    if shared {
+        // A file system of the network hangs when its server does, and the worker goes on without it.
+        let location = match &entry.target {
+            TierTarget::Folder { path, .. } => TierLocation::Folder(path.clone()),
+            TierTarget::Bucket(bucket) => {
+                TierLocation::Bucket(format!("s3://{}/{}", bucket.name, bucket.prefix))
+            }
+        };
+        let place = location.to_string();
+        let tell = move |change: &Availability| tell(&place, change);
+        tier = Arc::new(GuardedTier::new(tier, location, GuardTimes::default(), tell));
+    }
     Ok(OpenTier { level: TierLevel { name, tier, policy, write, shared }, upkeep, folder })
+}
+
+/// Logs a change of a tier that others share.
+fn tell(place: &str, change: &Availability) {
+    match change {
+        Availability::Unavailable { cause } => {
+            warn!("the tier {place} is unavailable: {cause}; outputs are kept elsewhere until it answers");
+        }
+        Availability::Available { after } => {
+            info!("the tier {place} is available again, after {} s", after.as_secs());
+        }
+    }
 }

@@ -161,6 +161,33 @@ impl Drop for Frozen {
     }
 }
 
+/// The tier hangs for longer than its time limit, until the study has ended. Outputs are replicated on the other worker meanwhile.
+#[test]
+fn study_ends_while_its_shared_tier_hangs() {
+    let study = study("outputs");
+    let expected = expected(&study);
+    let mut cluster = Cluster::new(&study);
+    let Some(disk) = Disk::ext4(&cluster.path("disk"), 64) else {
+        return skipped("study_ends_while_its_shared_tier_hangs", "the system does not let us mount");
+    };
+    let names = ["w0", "w1"];
+    for name in names {
+        cluster.places.insert(name.to_owned(), Place { way: disk.way(), ..Place::default() });
+        cluster.start_worker(name, &["--lustre", "disk"]);
+    }
+    let id = cluster.submit(&[]);
+    cluster.wait_for_responses(&id, 1000);
+    let frozen = Frozen::of(disk.seen());
+    assert_eq!(cluster.completed(&id), expected);
+    let logs = || names.map(|name| cluster.log(name));
+    let has = |what: &str| logs().iter().any(|log| log.contains(what));
+    assert!(has("is unavailable: no answer within 20 s"), "{:?}", logs());
+    drop(frozen);
+    cluster.wait_until(|_| has("is available again"));
+    // The workers have removed what they stored before.
+    cluster.nothing_is_left();
+}
+
 #[test]
 fn hanging_shared_tier_does_not_lose_workers_or_results() {
     let study = study("outputs");

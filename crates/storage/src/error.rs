@@ -162,6 +162,14 @@ pub enum TierError {
         /// The folder.
         path: PathBuf,
     },
+    /// The tier does not answer, or has failed several times, and is left alone for a while ([`GuardedTier`](crate::GuardedTier)).
+    #[error("the tier {place} is unavailable: {cause}")]
+    Unavailable {
+        /// The tier.
+        place: TierLocation,
+        /// The last failure.
+        cause: String,
+    },
     /// No level of a stack has the property that the region needs.
     #[error("store region {key}: no tier is {property}")]
     NoSuchLevel {

@@ -18,12 +18,13 @@
 //! A tier confirms an insertion once the region is as durable as the tier promises ([`Tier::durability`]). It never exceeds
 //! its capacity, and never returns content whose digest differs from the stored one.
 //!
-//! A full tier returns an error. [`TierStack`] combines several tiers from fast to slow, and moves regions between them.
+//! A full tier returns an error. [`GuardedTier`] limits the time of a tier that may hang. [`TierStack`] combines several tiers from fast to slow, and moves regions between them.
 //!
 //! Not in this crate: the list of tiers, object storage, and actors.
 
 mod error;
 mod folder;
+mod guard;
 mod locks;
 pub mod lustre;
 mod policy;
@@ -35,6 +36,7 @@ pub use pleach_files as files;
 
 pub use error::{RegionLoss, TierError, TierLocation};
 pub use folder::{FolderKind, FolderSettings, FolderTier, MARKER, Quarantined, RegionFile};
+pub use guard::{Availability, GuardTimes, GuardedTier};
 pub use locks::locks_are_local;
 pub use policy::{EvictionPolicy, EvictionQueue};
 pub use ram::BoundedRam;

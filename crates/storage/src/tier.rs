@@ -73,6 +73,11 @@ pub trait Tier: fmt::Debug + Send + Sync {
 
     /// Returns the failures that an inserted region survives.
     fn durability(&self) -> Durability;
+
+    /// Returns whether the tier answers, as far as it is known without asking it.
+    fn is_available(&self) -> bool {
+        true
+    }
 }
 
 /// Maintenance of a tier. The caller decides what to delete.

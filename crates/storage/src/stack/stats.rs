@@ -30,6 +30,8 @@ pub struct LevelStats {
     pub lost: u64,
     /// Failed operations, except for lack of space.
     pub errors: u64,
+    /// Whether the level answers.
+    pub is_available: bool,
 }
 
 /// Regions moved between memory and the spill tiers.
@@ -78,6 +80,7 @@ impl LevelCounters {
             regions,
             held_bytes: level.tier.held_bytes(),
             capacity_bytes: level.tier.capacity_bytes(),
+            is_available: level.tier.is_available(),
             hits: now(&self.hits),
             misses: now(&self.misses),
             inserted: now(&self.inserted),

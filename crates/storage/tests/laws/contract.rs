@@ -6,8 +6,8 @@ use crate::regions::{AMPLE_BYTES, key, noise, open, open_on, open_settled, open_
 use pleach_regions::MemoryCounter;
 use pleach_storage::files::{FileSystem, OsFileSystem};
 use pleach_storage::{
-    BoundedRam, Durability, EvictionPolicy, FolderKind, FolderSettings, FolderTier, Tier, TierLevel,
-    TierMaintenance, TierStack, WriteMode,
+    BoundedRam, Durability, EvictionPolicy, FolderKind, FolderSettings, FolderTier, GuardTimes, GuardedTier,
+    Tier, TierLevel, TierLocation, TierMaintenance, TierStack, WriteMode,
 };
 use proptest::prelude::*;
 use std::path::Path;
@@ -52,6 +52,12 @@ fn kinds() -> impl Strategy<Value = (FolderKind, u64, Durability)> {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn guarded_tier_keeps_the_contract(steps in steps(), room_bytes in prop::option::of(0..20_000_u64)) {
+        let ram = || BoundedRam::new(Arc::new(MemoryCounter::default()), room_bytes.unwrap_or(AMPLE_BYTES));
+        check(&|| Box::new(GuardedTier::new(Arc::new(ram()), TierLocation::Ram, GuardTimes::default(), |_| {})), &steps);
+    }
 
     #[test]
     fn ram_tier_keeps_the_contract(steps in steps(), room_bytes in prop::option::of(0..20_000_u64)) {

@@ -14,13 +14,13 @@ use std::sync::{Arc, Condvar, Mutex};
 
 /// Door that blocks threads while it is shut: whether it is shut, and the number of threads at it.
 #[derive(Debug, Default)]
-struct Door {
+pub(crate) struct Door {
     state: Mutex<(bool, usize)>,
     changed: Condvar,
 }
 
 impl Door {
-    fn pass(&self) {
+    pub(crate) fn pass(&self) {
         let mut state = self.state.lock().unwrap();
         state.1 += 1;
         self.changed.notify_all();
@@ -30,12 +30,12 @@ impl Door {
         state.1 -= 1;
     }
 
-    fn set(&self, is_shut: bool) {
+    pub(crate) fn set(&self, is_shut: bool) {
         self.state.lock().unwrap().0 = is_shut;
         self.changed.notify_all();
     }
 
-    fn until_waiting(&self, count: usize) {
+    pub(crate) fn until_waiting(&self, count: usize) {
         let mut state = self.state.lock().unwrap();
         while state.1 < count {
             state = self.changed.wait(state).unwrap();

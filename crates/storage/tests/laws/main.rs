@@ -8,6 +8,7 @@ mod contract;
 mod damage;
 mod faults;
 mod gate;
+mod guard;
 mod hanging;
 mod killed;
 #[path = "../../../../tests/support/memory.rs"]
