@@ -2,7 +2,8 @@
 //!
 //! Each call runs on a thread of the guard (`guard/threads.rs`) and is given up after the time limit: a thread that the kernel does
 //! not wake (state D) cannot be ended. A call that hangs, or [`MAX_FAILURES`] failures in a row, open the breaker
-//! (`guard/breaker.rs`). Calls return [`TierError::Unavailable`] at once then. After a pause one call tries the tier again.
+//! (`guard/breaker.rs`). Calls return [`TierError::Unavailable`] at once then. After a pause one call tries the tier again: that of a
+//! caller, or a lookup by the guard itself.
 //!
 //! A lack of space and a lost region are answers, and no failures. Removals that an unavailable tier has missed follow when it answers
 //! again.
@@ -18,8 +19,9 @@ use breaker::{Breaker, MAX_FAILURES};
 use pleach_regions::{DataRegion, RegionKey};
 use removals::Removals;
 use std::fmt;
-use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
+use std::sync::{Arc, Weak};
+use std::thread::{self, Builder};
 use std::time::{Duration, Instant};
 use threads::Threads;
 
@@ -53,7 +55,10 @@ impl Default for GuardTimes {
 type Listener = dyn Fn(&Availability) + Send + Sync;
 
 /// A tier behind a time limit and a circuit breaker.
-pub struct GuardedTier {
+#[derive(Debug)]
+pub struct GuardedTier(Arc<Guard>);
+
+struct Guard {
     tier: Arc<dyn Tier>,
     location: TierLocation,
     limit: Duration,
@@ -64,9 +69,9 @@ pub struct GuardedTier {
     listener: Box<Listener>,
 }
 
-impl fmt::Debug for GuardedTier {
+impl fmt::Debug for Guard {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("GuardedTier").field("tier", &self.tier).finish_non_exhaustive()
+        f.debug_struct("Guard").field("tier", &self.tier).finish_non_exhaustive()
     }
 }
 
@@ -82,12 +87,15 @@ impl GuardedTier {
         let GuardTimes { limit, first_pause, max_pause } = times;
         let breaker = Breaker::new(first_pause, max_pause);
         let (threads, removals) = (Arc::default(), Arc::default());
-        Self { tier, location, limit, threads, breaker, removals, listener: Box::new(listener) }
+        let listener = Box::new(listener);
+        Self(Arc::new(Guard { tier, location, limit, threads, breaker, removals, listener }))
     }
+}
 
+impl Guard {
     /// Calls the tier. `undo` reverses the effect of a call whose caller has given up.
     fn call<T: Send + 'static>(
-        &self,
+        self: &Arc<Self>,
         call: impl FnOnce(&dyn Tier) -> Result<T, TierError> + Send + 'static,
         undo: impl FnOnce(&dyn Tier) + Send + 'static,
     ) -> Result<T, TierError> {
@@ -128,14 +136,32 @@ impl GuardedTier {
     }
 
     /// Counts failures.
-    fn fail(&self, cause: String, failures: u32) -> TierError {
-        let change = self.breaker.fail(Instant::now(), &cause, failures);
-        change.iter().for_each(|change| (self.listener)(change));
+    fn fail(self: &Arc<Self>, cause: String, failures: u32) -> TierError {
+        if let Some(change) = self.breaker.fail(Instant::now(), &cause, failures) {
+            (self.listener)(&change);
+            let guard = Arc::downgrade(self);
+            // Without a thread, callers try the tier.
+            let _ = Builder::new().name("tier-probe".to_owned()).spawn(move || probe(&guard));
+        }
         self.unavailable(cause)
     }
 
     fn unavailable(&self, cause: String) -> TierError {
         TierError::Unavailable { place: self.location.clone(), cause }
+    }
+}
+
+/// Tries an unavailable tier after each pause, until it answers or nobody uses it any more.
+fn probe(guard: &Weak<Guard>) {
+    loop {
+        let Some(pause) = guard.upgrade().and_then(|guard| guard.breaker.pause(Instant::now())) else {
+            return;
+        };
+        thread::park_timeout(pause);
+        if let Some(guard) = guard.upgrade() {
+            // No region has this key. A failure counts.
+            let _ = guard.call(|tier| tier.contains(RegionKey([0; 16])), |_| {});
+        }
     }
 }
 
@@ -146,57 +172,57 @@ fn is_failure(error: &TierError) -> bool {
 
 impl Tier for GuardedTier {
     fn insert(&self, key: RegionKey, region: &Arc<DataRegion>) -> Result<Inserted, TierError> {
-        let Some(was_removed) = self.removals.cancel(key) else {
-            return Err(self.unavailable("the removal of the region is under way".to_owned()));
+        let Some(was_removed) = self.0.removals.cancel(key) else {
+            return Err(self.0.unavailable("the removal of the region is under way".to_owned()));
         };
         let region = Arc::clone(region);
         // The caller reports the region as not stored.
         let undo = move |tier: &dyn Tier| drop(tier.remove(key));
-        let inserted = self.call(move |tier| tier.insert(key, &region), undo);
+        let inserted = self.0.call(move |tier| tier.insert(key, &region), undo);
         if was_removed && inserted.is_err() {
-            self.removals.add(key);
+            self.0.removals.add(key);
         }
         inserted
     }
 
     fn get(&self, key: RegionKey) -> Result<Option<Arc<DataRegion>>, TierError> {
-        self.call(move |tier| tier.get(key), |_| {})
+        self.0.call(move |tier| tier.get(key), |_| {})
     }
 
     fn remove(&self, key: RegionKey) -> Result<bool, TierError> {
-        let removed = self.call(move |tier| tier.remove(key), |_| {});
+        let removed = self.0.call(move |tier| tier.remove(key), |_| {});
         if matches!(removed, Err(TierError::Unavailable { .. })) {
-            self.removals.add(key);
+            self.0.removals.add(key);
         }
         removed
     }
 
     fn contains(&self, key: RegionKey) -> Result<bool, TierError> {
-        self.call(move |tier| tier.contains(key), |_| {})
+        self.0.call(move |tier| tier.contains(key), |_| {})
     }
 
     fn list(&self) -> Result<Vec<RegionKey>, TierError> {
-        self.call(|tier| tier.list(), |_| {})
+        self.0.call(|tier| tier.list(), |_| {})
     }
 
     fn held_bytes(&self) -> u64 {
-        self.tier.held_bytes()
+        self.0.tier.held_bytes()
     }
 
     fn capacity_bytes(&self) -> u64 {
-        self.tier.capacity_bytes()
+        self.0.tier.capacity_bytes()
     }
 
     /// Returns 0 while the tier is unavailable.
     fn free_bytes(&self) -> u64 {
-        self.call(|tier| Ok(tier.free_bytes()), |_| {}).unwrap_or(0)
+        self.0.call(|tier| Ok(tier.free_bytes()), |_| {}).unwrap_or(0)
     }
 
     fn durability(&self) -> Durability {
-        self.tier.durability()
+        self.0.tier.durability()
     }
 
     fn is_available(&self) -> bool {
-        self.breaker.is_closed()
+        self.0.breaker.is_closed()
     }
 }

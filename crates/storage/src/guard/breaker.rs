@@ -57,6 +57,14 @@ impl Breaker {
         self.state.lock().open.is_none()
     }
 
+    /// Returns the time until a call is allowed, or half of the first pause while one is under way. `None` if the breaker is closed.
+    pub(super) fn pause(&self, now: Instant) -> Option<Duration> {
+        let state = self.state.lock();
+        let open = state.open.as_ref()?;
+        let half = self.first_pause / 2;
+        Some(if open.is_trying { half } else { open.until.saturating_duration_since(now) })
+    }
+
     /// Begins a call. [`succeed`](Self::succeed) or [`fail`](Self::fail) follows.
     ///
     /// # Errors
