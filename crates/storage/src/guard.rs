@@ -25,8 +25,14 @@ use std::thread::{self, Builder};
 use std::time::{Duration, Instant};
 use threads::Threads;
 
-/// 20 s for a call: a region of 500 MB takes as long at 25 MB/s, and a worker waits 30 s for a durable copy.
+/// 20 s for a call beside its bytes: a worker waits 30 s for a durable copy.
 const TIME_LIMIT: Duration = Duration::from_secs(20);
+
+/// 10 MB/s: computing a region again is faster than a slower tier.
+const MIN_BYTES_PER_SECOND: u64 = 10_000_000;
+
+/// 200 MB for a region whose size is unknown: three channels of 8192 x 8192 px.
+const UNKNOWN_BYTES: u64 = 200_000_000;
 
 /// 10 s until the first call after a failure. Each further failure doubles the pause.
 const FIRST_PAUSE: Duration = Duration::from_secs(10);
@@ -37,8 +43,10 @@ const MAX_PAUSE: Duration = Duration::from_secs(300);
 /// Times of a guard.
 #[derive(Clone, Copy, Debug)]
 pub struct GuardTimes {
-    /// Maximum time of a call.
+    /// Maximum time of a call beside the time for its bytes.
     pub limit: Duration,
+    /// Rate that gives a call its time for bytes. Positive.
+    pub bytes_per_second: u64,
     /// Time from the first failure to the next call.
     pub first_pause: Duration,
     /// Maximum time between two calls while all fail.
@@ -47,7 +55,12 @@ pub struct GuardTimes {
 
 impl Default for GuardTimes {
     fn default() -> Self {
-        Self { limit: TIME_LIMIT, first_pause: FIRST_PAUSE, max_pause: MAX_PAUSE }
+        Self {
+            limit: TIME_LIMIT,
+            bytes_per_second: MIN_BYTES_PER_SECOND,
+            first_pause: FIRST_PAUSE,
+            max_pause: MAX_PAUSE,
+        }
     }
 }
 
@@ -62,6 +75,7 @@ struct Guard {
     tier: Arc<dyn Tier>,
     location: TierLocation,
     limit: Duration,
+    bytes_per_second: u64,
     threads: Arc<Threads>,
     breaker: Breaker,
     /// Missed removals.
@@ -84,18 +98,28 @@ impl GuardedTier {
         times: GuardTimes,
         listener: impl Fn(&Availability) + Send + Sync + 'static,
     ) -> Self {
-        let GuardTimes { limit, first_pause, max_pause } = times;
+        let GuardTimes { limit, bytes_per_second, first_pause, max_pause } = times;
         let breaker = Breaker::new(first_pause, max_pause);
         let (threads, removals) = (Arc::default(), Arc::default());
         let listener = Box::new(listener);
-        Self(Arc::new(Guard { tier, location, limit, threads, breaker, removals, listener }))
+        Self(Arc::new(Guard {
+            tier,
+            location,
+            limit,
+            bytes_per_second,
+            threads,
+            breaker,
+            removals,
+            listener,
+        }))
     }
 }
 
 impl Guard {
-    /// Calls the tier. `undo` reverses the effect of a call whose caller has given up.
+    /// Calls the tier, which moves up to `bytes` bytes. `undo` reverses the effect of a call whose caller has given up.
     fn call<T: Send + 'static>(
         self: &Arc<Self>,
+        bytes: u64,
         call: impl FnOnce(&dyn Tier) -> Result<T, TierError> + Send + 'static,
         undo: impl FnOnce(&dyn Tier) + Send + 'static,
     ) -> Result<T, TierError> {
@@ -111,7 +135,8 @@ impl Guard {
         if !self.threads.run(Box::new(work)) {
             return Err(self.fail("all threads wait for it".to_owned(), MAX_FAILURES));
         }
-        match answer.recv_timeout(self.limit) {
+        let limit = self.limit + Duration::from_secs(bytes / self.bytes_per_second);
+        match answer.recv_timeout(limit) {
             Ok(Err(error)) if is_failure(&error) => {
                 self.fail(error.to_string(), 1);
                 Err(error)
@@ -126,7 +151,7 @@ impl Guard {
                 result
             }
             Err(RecvTimeoutError::Timeout) => {
-                let cause = format!("no answer within {} s", self.limit.as_secs_f64());
+                let cause = format!("no answer within {} s", limit.as_secs_f64());
                 Err(self.fail(cause, MAX_FAILURES))
             }
             Err(RecvTimeoutError::Disconnected) => {
@@ -160,7 +185,7 @@ fn probe(guard: &Weak<Guard>) {
         thread::park_timeout(pause);
         if let Some(guard) = guard.upgrade() {
             // No region has this key. A failure counts.
-            let _ = guard.call(|tier| tier.contains(RegionKey([0; 16])), |_| {});
+            let _ = guard.call(0, |tier| tier.contains(RegionKey([0; 16])), |_| {});
         }
     }
 }
@@ -175,10 +200,10 @@ impl Tier for GuardedTier {
         let Some(was_removed) = self.0.removals.cancel(key) else {
             return Err(self.0.unavailable("the removal of the region is under way".to_owned()));
         };
-        let region = Arc::clone(region);
+        let (region, bytes) = (Arc::clone(region), region.bytes());
         // The caller reports the region as not stored.
         let undo = move |tier: &dyn Tier| drop(tier.remove(key));
-        let inserted = self.0.call(move |tier| tier.insert(key, &region), undo);
+        let inserted = self.0.call(bytes, move |tier| tier.insert(key, &region), undo);
         if was_removed && inserted.is_err() {
             self.0.removals.add(key);
         }
@@ -186,11 +211,11 @@ impl Tier for GuardedTier {
     }
 
     fn get(&self, key: RegionKey) -> Result<Option<Arc<DataRegion>>, TierError> {
-        self.0.call(move |tier| tier.get(key), |_| {})
+        self.0.call(UNKNOWN_BYTES, move |tier| tier.get(key), |_| {})
     }
 
     fn remove(&self, key: RegionKey) -> Result<bool, TierError> {
-        let removed = self.0.call(move |tier| tier.remove(key), |_| {});
+        let removed = self.0.call(0, move |tier| tier.remove(key), |_| {});
         if matches!(removed, Err(TierError::Unavailable { .. })) {
             self.0.removals.add(key);
         }
@@ -198,11 +223,11 @@ impl Tier for GuardedTier {
     }
 
     fn contains(&self, key: RegionKey) -> Result<bool, TierError> {
-        self.0.call(move |tier| tier.contains(key), |_| {})
+        self.0.call(0, move |tier| tier.contains(key), |_| {})
     }
 
     fn list(&self) -> Result<Vec<RegionKey>, TierError> {
-        self.0.call(|tier| tier.list(), |_| {})
+        self.0.call(0, |tier| tier.list(), |_| {})
     }
 
     fn held_bytes(&self) -> u64 {
@@ -215,7 +240,7 @@ impl Tier for GuardedTier {
 
     /// Returns 0 while the tier is unavailable.
     fn free_bytes(&self) -> u64 {
-        self.0.call(|tier| Ok(tier.free_bytes()), |_| {}).unwrap_or(0)
+        self.0.call(0, |tier| Ok(tier.free_bytes()), |_| {}).unwrap_or(0)
     }
 
     fn durability(&self) -> Durability {

@@ -18,6 +18,7 @@ use std::time::{Duration, Instant};
 /// Short times, so that the tests take seconds.
 const TIMES: GuardTimes = GuardTimes {
     limit: Duration::from_millis(100),
+    bytes_per_second: u64::MAX,
     first_pause: Duration::from_millis(50),
     max_pause: Duration::from_millis(100),
 };
@@ -166,6 +167,25 @@ fn third_error_of_a_folder_that_is_gone_opens_the_breaker() {
     std::fs::rename(folder.path().join("away"), &path).unwrap();
     wait_until(|| tier.insert(key(6), &noise(1, 500)).is_ok());
     assert!(tier.get(key(1)).unwrap().is_some());
+}
+
+/// The time of a call depends on its bytes.
+#[test]
+fn large_regions_have_more_time() {
+    let times = GuardTimes { limit: Duration::from_millis(10), bytes_per_second: 100, ..TIMES };
+    let Guarded { tier, door, .. } = guarded(times);
+    door.set(true);
+    std::thread::scope(|scope| {
+        // 60 s, and no answer until the door is open.
+        let inserted = scope.spawn(|| tier.insert(key(1), &noise(1, 6000)));
+        door.until_waiting(1);
+        // 10 ms: it fails meanwhile.
+        assert!(is_unavailable(tier.contains(key(2))));
+        assert!(!inserted.is_finished());
+        door.set(false);
+        assert!(inserted.join().unwrap().is_ok());
+    });
+    assert!(tier.is_available());
 }
 
 #[test]
