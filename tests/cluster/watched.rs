@@ -34,7 +34,7 @@ fn prometheus_has_data_for_dashboards_and_rules() {
     }
     // The study is long enough for many scrapes.
     let study = Study::of_tissue(512);
-    study.edit(&[("\"nuclei-moat\"", "'a \"quoted\" name'"), ("trajectories = 2", "trajectories = 20")]);
+    study.edit(&[("\"nuclei-moat\"", "'a \"quoted\" name'"), ("trajectories = 2", "trajectories = 40")]);
     let expected = expected(&study);
     let mut cluster = cluster_with_a_pool(&study);
     for name in ["w0", "w1"] {
@@ -49,13 +49,14 @@ fn prometheus_has_data_for_dashboards_and_rules() {
 
     // A deadline makes the manager predict costs.
     let id = cluster.submit(&["--deadline", "60m"]);
-    // The prediction starts once each stage has run a task.
-    prometheus.wait_for("max(pleach_study_remaining_seconds) > 0");
+    // At once: later, no instance may be unstarted.
     cluster.start_worker("w2", &[]);
     cluster.wait_until(|cluster| cluster.log("manager").contains("worker w2 joined with"));
     prometheus.wait_for("sum(pleach_worker_joins_total) >= 3");
     // Unstarted instances are divided again among 3 workers.
     prometheus.wait_for("sum(pleach_replans_total) >= 1");
+    // The prediction starts once each stage has run a task.
+    prometheus.wait_for("max(pleach_study_remaining_seconds) > 0");
     cluster.ask_to_leave("w2");
     assert!(cluster.left("w2").success());
     prometheus.wait_for("sum(pleach_worker_leaves_total{reason=\"drained\"}) >= 1");

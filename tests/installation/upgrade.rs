@@ -149,7 +149,7 @@ fn formats_of_later_versions_are_named_and_refused() {
     let place = copied(releases.last().expect("a release"));
     let folder = place.path();
     edit_checked(&folder.join("state/manager.json"), "/format", json!(2));
-    edit(&folder.join("state/workers.journal"), "pleach-provision-1", "pleach-provision-2");
+    edit(&folder.join("state/workers.journal"), "pleach-provision-1", "pleach-provision-3");
     edit(&folder.join("state/costs"), "pleach-costs-1", "pleach-costs-2");
     edit_checked(&folder.join("state/studies/1/submission.json"), "/submission/version", json!(2));
     edit_checked(&folder.join("state/studies/2/submission.json"), "/submission/build", json!("0.0.9"));
@@ -167,7 +167,7 @@ fn formats_of_later_versions_are_named_and_refused() {
     let version = env!("CARGO_PKG_VERSION");
     for line in [
         "error    state/manager.json: state directory format 2; this version reads 1",
-        "error    state/workers.journal: \"pleach-provision-2\"; this version reads pleach-provision-1",
+        "error    state/workers.journal: \"pleach-provision-3\"; this version reads pleach-provision-2, pleach-provision-1",
         "warning  state/costs: \"pleach-costs-2\"; this version reads pleach-costs-1",
         "error    state/studies/1/submission.json: submission format 2; this version reads 1",
         &format!("warning  study 2: open, and submitted by pleach 0.0.9; this is pleach {version}"),

@@ -13,6 +13,9 @@ pub const FORMAT_LINE: &str = "pleach-provision-2\n";
 /// First line of journals whose records have no times.
 const FORMAT_WITHOUT_TIMES: &str = "pleach-provision-1\n";
 
+/// First lines of the journals that this version reads.
+pub const READ_FORMATS: [&str; 2] = [FORMAT_LINE, FORMAT_WITHOUT_TIMES];
+
 /// Hexadecimal digits of a line's checksum: the first 64 bits of its BLAKE3 hash, as in the journals of studies.
 const CHECKSUM_DIGITS: usize = 16;
 

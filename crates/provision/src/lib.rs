@@ -21,7 +21,7 @@ mod scaled;
 mod step;
 mod worker;
 
-pub use journal::{FORMAT_LINE, JournaledWorker, ProvisionJournal, ProvisionRecord};
+pub use journal::{FORMAT_LINE, JournaledWorker, ProvisionJournal, ProvisionRecord, READ_FORMATS};
 pub use pool::ProvisionPool;
 pub use remark::ProvisionRemark;
 pub use scaled::{ScaleAnswer, ScaleEffect, ScaleInput, ScaleObservation, ScaleRemark, ScaledPool};

@@ -12,7 +12,7 @@ use folder_kind::FolderKind;
 use pleach_actors::transport::hello::Version;
 use pleach_cache as cache;
 use pleach_execution::cost_history;
-use pleach_provision::FORMAT_LINE;
+use pleach_provision::READ_FORMATS;
 use pleach_server::service::provision;
 use pleach_server::service::state::record;
 use pleach_server::service::state::{self, IDENTITY, STUDIES};
@@ -130,7 +130,7 @@ fn state_directory(items: &mut Items, folder: &Path) {
     }
     let path = folder.join(provision::FILE);
     if let Some(found) = first_line(&path) {
-        marker(items, &path, &found, &[FORMAT_LINE.trim_end()]);
+        marker(items, &path, &found, &READ_FORMATS.map(str::trim_end));
     }
     costs(items, folder);
     let studies = folder.join(STUDIES);
