@@ -49,7 +49,8 @@ fn prometheus_has_data_for_dashboards_and_rules() {
 
     // A deadline makes the manager predict costs.
     let id = cluster.submit(&["--deadline", "60m"]);
-    // At once: later, no instance may be unstarted.
+    // Soon after its start: later, no instance may be unstarted.
+    cluster.wait_for_responses(&id, 1);
     cluster.start_worker("w2", &[]);
     cluster.wait_until(|cluster| cluster.log("manager").contains("worker w2 joined with"));
     prometheus.wait_for("sum(pleach_worker_joins_total) >= 3");
