@@ -128,8 +128,10 @@ impl<'a> Site<'a> {
     /// Waits until each of these workers has executed a task.
     pub(crate) fn all_execute(&self, names: &[String]) {
         let has_all = || {
-            let (executed, _) = self.executed();
-            names.iter().all(|name| executed.contains_key(name))
+            // Without a record of a task there are no totals yet.
+            let totals = self.json("pleach explain 1 --json");
+            let workers = totals["workers"].as_array().map_or(&[][..], Vec::as_slice);
+            names.iter().all(|name| workers.iter().any(|worker| worker["worker"] == name.as_str()))
         };
         wait_until(|| self.is_complete() || has_all(), || self.logs());
         self.is_still_running();
