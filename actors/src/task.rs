@@ -274,7 +274,7 @@ struct Executed {
     device: SlotKind,
 }
 
-/// What a task needs.
+/// Preparation of a task.
 enum Preparation {
     /// Nothing: its outputs are encoded, spilled or cached.
     Stored(TaskResult),

@@ -61,7 +61,7 @@ fn open_one(entry: &TierEntry, name: String) -> Result<OpenTier, TierError> {
     let (policy, write, shared) = (entry.policy, entry.write, entry.kind.is_shared());
     let mut tier = Arc::clone(&upkeep) as Arc<dyn Tier>;
     if shared {
-        // A file system of the network hangs when its server does, and the worker goes on without it.
+        // A network file system hangs with its server. The worker continues without it.
         let location = match &entry.target {
             TierTarget::Folder { path, .. } => TierLocation::Folder(path.clone()),
             TierTarget::Bucket(bucket) => {
@@ -69,14 +69,14 @@ fn open_one(entry: &TierEntry, name: String) -> Result<OpenTier, TierError> {
             }
         };
         let place = location.to_string();
-        let tell = move |change: &Availability| tell(&place, change);
-        tier = Arc::new(GuardedTier::new(tier, location, GuardTimes::default(), tell));
+        let listener = move |change: &Availability| log_change(&place, change);
+        tier = Arc::new(GuardedTier::new(tier, location, GuardTimes::default(), listener));
     }
     Ok(OpenTier { level: TierLevel { name, tier, policy, write, shared }, upkeep, folder })
 }
 
 /// Logs a change of a tier that others share.
-fn tell(place: &str, change: &Availability) {
+fn log_change(place: &str, change: &Availability) {
     match change {
         Availability::Unavailable { cause } => {
             warn!("the tier {place} is unavailable: {cause}; outputs are kept elsewhere until it answers");

@@ -1,4 +1,4 @@
-//! `deploy/kubernetes/accept` with stand-ins of kubectl, helm and pleach: the order of its steps, its exit codes, and what it leaves.
+//! `deploy/kubernetes/accept` with stand-ins of kubectl, helm and pleach: the order of its steps, its exit codes, and its leftovers.
 //! Only a real cluster shows whether the steps succeed there.
 
 use crate::chart::{Tools, root};
@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
 
-/// Runs the script with stand-ins whose state is in a folder.
+/// Runs the script with stand-ins that keep their state in a folder.
 fn accept(state: &Path, fails: &str, options: &[&str]) -> Output {
     for (file, content) in [("replicas", "1"), ("ready", "1"), ("uid", "first"), ("calls", "")] {
         fs::write(state.join(file), content).expect("a file");

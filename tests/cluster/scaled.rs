@@ -34,7 +34,7 @@ struct Site<'a> {
 }
 
 impl<'a> Site<'a> {
-    /// Creates a site with one deployment of so many pods. The manager does not run.
+    /// Creates a site with one deployment of this many pods. The manager does not run.
     fn new(study: &'a crate::study::Study, pools: &str, replicas: u64) -> Self {
         let mut cluster = Cluster::to_be(study);
         fs::write(cluster.path("pools.toml"), pools).expect("a folder");

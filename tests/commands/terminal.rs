@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 const DEADLINE: Duration = Duration::from_secs(120);
 
 /// Runs the study on a terminal with `columns` columns. Returns `None` without `script`.
-#[expect(clippy::print_stderr, reason = "a test that does not run says so")]
+#[expect(clippy::print_stderr, reason = "a skipped test is loud")]
 fn start(test: &str, study: &Study, columns: u32) -> Option<Child> {
     let pleach = assert_cmd::cargo::cargo_bin!("pleach");
     let run = format!(

@@ -44,7 +44,7 @@ fn components_are_listed_with_licenses() {
         }
         names.insert(text("name"));
     }
-    // Linked crates, and none of builds and tests.
+    // Linked crates, without those of builds and tests.
     assert!(
         ["quinn", "ring", "opencv", "openslide-sys"].iter().all(|name| names.contains(name)),
         "{names:?}"

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 /// The folder of the test data: `PLEACH_TEST_DATA`, or `shared/data` beside the checkout. Returns `None` and prints a line
 /// if it is missing.
-#[expect(clippy::print_stderr, reason = "a test that does not run says so")]
+#[expect(clippy::print_stderr, reason = "a skipped test is loud")]
 pub(crate) fn data(test: &str) -> Option<PathBuf> {
     let default = || {
         // The module is part of several crates, so it searches for the workspace root.

@@ -114,7 +114,7 @@ impl Kubernetes {
         self.kept.lock().pods.insert(name.to_owned(), pod());
     }
 
-    /// Allows only what the rules of a role grant.
+    /// Allows only requests that the rules of a role grant.
     pub(crate) fn grant(&self, rules: Vec<Value>) {
         self.kept.lock().rules = Some(rules);
     }

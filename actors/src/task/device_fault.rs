@@ -1,4 +1,4 @@
-//! Faults of a device, and what follows from them.
+//! Faults of a device, and their consequences.
 
 use pleach_accelerate::DeviceError;
 use std::time::Duration;

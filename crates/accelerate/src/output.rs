@@ -41,7 +41,7 @@ impl DeviceOutput {
         regions.into_iter().map(Self::Host).collect()
     }
 
-    /// Copies outputs to host memory, in order. Outputs that are there already stay.
+    /// Copies outputs to host memory, in order. Outputs in host memory stay.
     ///
     /// # Errors
     /// Returns the first [`DeviceError`].

@@ -268,7 +268,7 @@ pub struct ScalingStatus {
 /// Remaining work of all studies if it were partitioned for a number of slots.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct WorkBySlots {
-    /// Number of slots. The last one also stands for more.
+    /// Number of slots. The last one also counts for more.
     pub slots: u32,
     /// Remaining seconds of work on one slot.
     pub seconds: f64,

@@ -235,7 +235,7 @@ impl Round<'_> {
         format!("{}/api/v1/namespaces/{}/pods", self.namespace.api, self.namespace.name)
     }
 
-    /// Returns the text of an answer of at most so many bytes.
+    /// Returns the text of an answer of at most `max_bytes` bytes.
     fn text_of(
         &self,
         url: &str,

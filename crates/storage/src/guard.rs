@@ -124,7 +124,7 @@ impl Guard {
         undo: impl FnOnce(&dyn Tier) + Send + 'static,
     ) -> Result<T, TierError> {
         self.breaker.enter(Instant::now()).map_err(|cause| self.unavailable(cause))?;
-        // Without room: an answer is received, or its sender hears that nobody waits.
+        // Rendezvous: a send fails once the caller has given up.
         let (sender, answer) = sync_channel(0);
         let tier = Arc::clone(&self.tier);
         let work = move || {
@@ -176,7 +176,7 @@ impl Guard {
     }
 }
 
-/// Tries an unavailable tier after each pause, until it answers or nobody uses it any more.
+/// Tries an unavailable tier after each pause, until it answers or its guard is dropped.
 fn probe(guard: &Weak<Guard>) {
     loop {
         let Some(pause) = guard.upgrade().and_then(|guard| guard.breaker.pause(Instant::now())) else {
@@ -190,7 +190,7 @@ fn probe(guard: &Weak<Guard>) {
     }
 }
 
-/// Returns whether an error says that the medium does not work.
+/// Returns whether an error is a failure of the medium.
 fn is_failure(error: &TierError) -> bool {
     matches!(error, TierError::Io { .. } | TierError::Stopped { .. }) && !error.is_lack_of_room()
 }

@@ -92,7 +92,7 @@ impl Items {
         self.0.iter().filter(|item| item.severity == severity).count()
     }
 
-    /// Prints a line for each item, another one with its remedy, and the sum under this title.
+    /// Prints a line for each item, a line with its remedy, and the sum under this title.
     pub(super) fn print(&self, title: &str) {
         for Item { severity, subject, found, remedy } in &self.0 {
             print_line(&format!("{:<8} {subject}: {found}", severity.to_string()));

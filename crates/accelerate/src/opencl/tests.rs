@@ -101,7 +101,7 @@ fn output_is_downloaded_while_a_later_task_runs() {
         assert_eq!(task.download(&next).unwrap(), vec![5; 20_000]);
         drop((task, next, buffer));
         assert_eq!((device.used_bytes(), device.resident_regions()), (0, 0), "evicted for the buffer");
-        // An output that nobody downloads is freed.
+        // An output without a download is freed.
         let mut task = device.begin().unwrap();
         let buffer = task.filled(2_500, 3).unwrap();
         drop(task.output(buffer, MASK).unwrap());

@@ -54,7 +54,7 @@ fn install() -> Result<PathBuf, String> {
 }
 
 /// Starts a server with a bucket. If no server is installed, prints that the test is skipped and returns `None`.
-#[expect(clippy::print_stdout, reason = "a test that does not run says so")]
+#[expect(clippy::print_stdout, reason = "a skipped test is loud")]
 pub(crate) fn serve(test: &str, place: &Path) -> Option<Serving> {
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port().to_string();
     let folder = place.join("objects");

@@ -95,7 +95,7 @@ impl World {
         }
     }
 
-    /// Kills the manager at its next request and starts another one.
+    /// Kills the manager at its next request and starts it again.
     fn kill(&mut self, is_executed: bool, min: u32) {
         self.now += 2.0;
         let input = ScaleInput {

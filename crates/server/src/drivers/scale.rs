@@ -60,7 +60,7 @@ impl ScaleDriver {
     /// Sets the number of pods. Returns the number before.
     ///
     /// # Errors
-    /// Reason why the number may be another one.
+    /// Reason why the number may differ.
     pub fn set(&self, replicas: u32) -> Result<u32, String> {
         let set = self.namespace.with_round(|round| round.set_scale(&self.deployment, replicas));
         set.map_err(|error| error.to_string())

@@ -88,7 +88,7 @@ impl Breaker {
         Some(Availability::Available { after: now.saturating_duration_since(open.since) })
     }
 
-    /// Ends a call that has failed. It counts as so many failures.
+    /// Ends a call that has failed. It counts as `failures` failures.
     pub(super) fn fail(&self, now: Instant, cause: &str, failures: u32) -> Option<Availability> {
         let mut state = self.state.lock();
         state.failures = state.failures.saturating_add(failures);

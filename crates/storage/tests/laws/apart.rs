@@ -24,7 +24,7 @@ pub(crate) fn child(test: &str, folder: &Path, around: &[&str]) -> Command {
 
 /// Runs a test on a new file system of `size`, mounted in a namespace of the child. If the system permits no mount, prints
 /// that the test is skipped and returns.
-#[expect(clippy::print_stdout, reason = "a test that does not run says so")]
+#[expect(clippy::print_stdout, reason = "a skipped test is loud")]
 pub(crate) fn on_new_file_system(test: &str, size: &str) {
     let place = tempfile::tempdir().unwrap();
     let script = format!(
