@@ -14,6 +14,7 @@ use expressions::{Expression, expressions, label_values};
 use server::{Prometheus, has_tools, promtool};
 pub(crate) use server::{asked, get};
 use std::fs;
+use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 
 /// A file of the repository.
@@ -27,6 +28,12 @@ pub(crate) fn address_of(worker_log: &str) -> String {
     rest.split_once("/metrics").expect("a path").0.to_owned()
 }
 
+/// Addresses on this machine that nothing uses: all of them are bound at the same time.
+fn free_addresses<const N: usize>() -> [String; N] {
+    let bound = [(); N].map(|()| TcpListener::bind("127.0.0.1:0").expect("a port"));
+    bound.map(|listener| listener.local_addr().expect("an address").to_string())
+}
+
 #[test]
 fn prometheus_has_data_for_dashboards_and_rules() {
     if !has_tools() {
@@ -37,25 +44,23 @@ fn prometheus_has_data_for_dashboards_and_rules() {
     study.edit(&[("\"nuclei-moat\"", "'a \"quoted\" name'"), ("trajectories = 2", "trajectories = 40")]);
     let expected = expected(&study);
     let mut cluster = cluster_with_a_pool(&study);
-    for name in ["w0", "w1"] {
-        // An emulated device, so that panels of devices have data.
-        let options = ["--metrics", "127.0.0.1:0", "--accelerators", "emulate:2x"];
-        cluster.start_worker(name, &options);
-        cluster.wait_until(|cluster| cluster.log(name).contains("metrics are at"));
-    }
-    let workers = ["w0", "w1"].map(|name| address_of(&cluster.log(name)));
+    // Workers that join a study have it replanned, so Prometheus looks before they do.
+    let workers = free_addresses::<2>();
     let prometheus = Prometheus::start(&cluster.path("ca/ca.pem"), &cluster.http, &workers);
-    prometheus.wait_for("count(up == 1) == 3");
-
     // A deadline makes the manager predict costs.
     let id = cluster.submit(&["--deadline", "60m"]);
-    // Soon after its start: later, no instance may be unstarted.
-    cluster.wait_for_responses(&id, 1);
+    cluster.wait_until(|cluster| cluster.study_of(&id)["remaining_work_seconds"].as_f64().is_some());
+    prometheus.wait_for("sum(pleach_replans_total) == 0 and sum(pleach_studies{state=\"running\"}) == 1");
+    for (name, metrics) in ["w0", "w1"].into_iter().zip(&workers) {
+        // An emulated device, so that panels of devices have data.
+        cluster.start_worker(name, &["--metrics", metrics, "--accelerators", "emulate:2x"]);
+    }
+    cluster.wait_until(|cluster| cluster.log("manager").contains(": replanned for "));
+    prometheus.wait_for("count(up == 1) == 3");
+    prometheus.wait_for("sum(pleach_replans_total) >= 1");
     cluster.start_worker("w2", &[]);
     cluster.wait_until(|cluster| cluster.log("manager").contains("worker w2 joined with"));
     prometheus.wait_for("sum(pleach_worker_joins_total) >= 3");
-    // Unstarted instances are divided again among 3 workers.
-    prometheus.wait_for("sum(pleach_replans_total) >= 1");
     // The prediction starts once each stage has run a task.
     prometheus.wait_for("max(pleach_study_remaining_seconds) > 0");
     cluster.ask_to_leave("w2");
@@ -126,7 +131,7 @@ fn promtool_accepts_metrics_rules_and_config() {
 fn occupied_metrics_port_is_refused_before_start() {
     let study = cluster::study(2, 64);
     let cluster = Cluster::of(&study, 0);
-    let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let taken = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = taken.local_addr().expect("an address").to_string();
     let args = ["worker", "--manager", &cluster.listen, "--certs", "ca/nobody", "--metrics", &address];
     let answer = cluster.call(&args);

@@ -185,6 +185,12 @@ impl<'a> Site<'a> {
         found
     }
 
+    /// Waits until the manager knows that `count` workers of its pool have joined.
+    pub(crate) fn have_joined(&self, count: u64) {
+        let pool = || self.json("pleach status --json")["scaling"]["pools"][0]["provisioned"].take();
+        wait_until(|| pool()["joined"] == count, || self.logs());
+    }
+
     /// Numbers of tasks that each worker executed, and the number of instances lost with workers.
     pub(crate) fn executed(&self) -> (BTreeMap<String, u64>, u64) {
         let totals = self.json("pleach explain 1 --json");

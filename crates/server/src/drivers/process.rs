@@ -43,8 +43,8 @@ pub(super) struct ProcessDriver {
     credentials: WorkerCredentials,
     /// Folder with a folder for each worker.
     folder: PathBuf,
-    /// Workers of this start of the manager, which it has to reap.
-    children: Mutex<Vec<Child>>,
+    /// Workers of this start of the manager, which it has to reap, by name.
+    children: Mutex<Vec<(String, Child)>>,
     /// Time of the first request to end, by handle.
     asked: Mutex<BTreeMap<String, Instant>>,
 }
@@ -95,7 +95,8 @@ impl ProcessDriver {
         let refused = |error: &dyn std::fmt::Display| StartError::Refused(error.to_string());
         // Held to the end: the folder of a worker whose process does not exist yet must not be removed.
         let mut children = self.children.lock();
-        self.remove_old_folders(name);
+        children.retain_mut(is_running);
+        self.remove_old_folders(name, &children);
         let folder = self.folder.join(name);
         private::create_folders(&folder)
             .map_err(|error| refused(&format!("{}: {error}", folder.display())))?;
@@ -119,7 +120,7 @@ impl ProcessDriver {
         command.stdin(Stdio::null()).stdout(log).stderr(errors).process_group(0);
         let child = command.spawn().map_err(|error| refused(&error))?;
         let pid = child.id();
-        children.push(child);
+        children.push((name.to_owned(), child));
         match start_time(pid) {
             Some(start) => Ok(handle(pid, start)),
             None => Err(StartError::Unknown("the process has ended".to_owned())),
@@ -158,7 +159,7 @@ impl ProcessDriver {
 
     /// Reaps workers that have ended, so that they are no processes any more.
     fn reap(&self) {
-        self.children.lock().retain_mut(|child| matches!(child.try_wait(), Ok(None)));
+        self.children.lock().retain_mut(is_running);
     }
 
     /// Returns the running workers of this pool and owner.
@@ -183,8 +184,12 @@ impl ProcessDriver {
     }
 
     /// Removes the folders of workers that have ended, except for the newest ones and that of `name`.
-    fn remove_old_folders(&self, name: &str) {
-        let running: Vec<String> = self.find().into_iter().map(|found| found.name).collect();
+    ///
+    /// The system shows the environment of a new process a moment after its start, so `children` run although
+    /// [`find`](Self::find) may miss them.
+    fn remove_old_folders(&self, name: &str, children: &[(String, Child)]) {
+        let started = children.iter().map(|(name, _)| name.clone());
+        let running: Vec<String> = self.find().into_iter().map(|found| found.name).chain(started).collect();
         let entries = fs::read_dir(&self.folder).into_iter().flatten().flatten();
         let mut ended: Vec<(SystemTime, PathBuf)> = entries
             .filter(|entry| {
@@ -210,6 +215,11 @@ impl Found {
     }
 }
 
+/// Returns whether a child has not ended. Reaps it otherwise.
+fn is_running((_, child): &mut (String, Child)) -> bool {
+    matches!(child.try_wait(), Ok(None))
+}
+
 fn handle(pid: u32, start: u64) -> String {
     format!("{pid}-{start}")
 }
@@ -233,4 +243,53 @@ fn issue(authority: &Path, name: &str, certs: &Path) -> Result<(), String> {
     let validity = Validity::days(CERTIFICATE_DAYS, SystemClock.now()).map_err(|error| error.to_string())?;
     let issued = Authority::open(authority).and_then(|authority| authority.issue(&identity, validity, certs));
     issued.map(drop).map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The first worker's process shows no variables, as a new process does for a moment.
+    #[test]
+    fn next_start_keeps_the_certificates_of_a_worker_that_is_not_found_yet() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let program = folder.path().join("program");
+        fs::write(&program, "#!/bin/sh\nexec env -i sleep 60\n").expect("written");
+        let mode = Command::new("chmod").arg("755").arg(&program).status();
+        assert!(mode.expect("chmod").success());
+        let driver = ProcessDriver {
+            program,
+            tag: "0 pool ".to_owned(),
+            cores: 1,
+            manager: String::new(),
+            options: Vec::new(),
+            credentials: WorkerCredentials::Token(PathBuf::from("token")),
+            folder: folder.path().join("workers"),
+            children: Mutex::default(),
+            asked: Mutex::default(),
+        };
+        let certs = |name: &str| driver.folder.join(name).join("certs");
+        driver.start("first").expect("it starts");
+        fs::create_dir(certs("first")).expect("certificates");
+        // The shell has replaced itself once its variables are gone.
+        let begun = Instant::now();
+        while !driver.list().is_empty() {
+            assert!(begun.elapsed() < Duration::from_secs(60), "the variables stay");
+            std::thread::park_timeout(Duration::from_millis(5));
+        }
+        driver.start("second").expect("it starts");
+        assert!(certs("first").exists());
+
+        for (_, child) in driver.children.lock().iter_mut() {
+            child.kill().expect("it is ours");
+            child.wait().expect("it ends");
+        }
+        fs::create_dir(certs("second")).expect("certificates");
+        driver.start("third").expect("it starts");
+        assert!(!certs("first").exists() && !certs("second").exists());
+        driver.children.lock().iter_mut().for_each(|(_, child)| {
+            child.kill().expect("it is ours");
+            child.wait().expect("it ends");
+        });
+    }
 }
