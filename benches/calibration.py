@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""How well a simulated makespan foretells the real one, on local workers of one core each.
+"""How well a simulated makespan foretells the real one, on clusters of one-core workers on loopback.
 
-    benches/calibration.py [--pleach target/release/pleach] [--size 1024] [--tiles 4] [--trajectories 4] [--rounds 3] [--reuse tree]
+    benches/calibration.py [--pleach target/release/pleach] [--studies moat vbd …] [--workers 1 2 4] [--rounds 3] [--reuse value]
 
-A MOAT study of synthetic tissue runs on 1, 2 and 4 workers of one core (`pleach run --workers N --reuse SCOPE`, tasks on one
-thread each), several times in turn. From the run.json of the first run on one worker, `pleach simulate` predicts what 1, 2
-and 4 take. The median of the rounds is compared with the prediction. Beyond the processors of the machine, workers wait for
-each other: those rows are for information.
+Each study of synthetic tissue runs once by `pleach run --workers 1`. With its run.json `pleach simulate` predicts the time on
+1, 2 and more workers; beyond the processors of this machine they share them. Then a manager and so many worker processes,
+which share results over QUIC, execute the study several times in turn. The median of the rounds is compared with the
+prediction.
 
 The exit code is 1 where a prediction for 1 or 2 workers is off by more than a tenth and the machine has two processors.
 """
@@ -20,56 +20,90 @@ import subprocess
 import sys
 import tempfile
 
-from overhead import MOAT
+from sharing import one
 
 sys.path.append(str(pathlib.Path(__file__).parent / "papers"))
 from burst_file import burst_file  # noqa: E402
+
+STUDY = """[study]
+name = "{name}"
+workflow = "nuclei"
+seed = 500
+[input]
+tiles = ["tiles-{tiles}/*.png"]
+normalize = true
+reference = "defaults"
+[method]
+{method}
+[response]
+metric = "dice"
+"""
+
+# Name: number and side of the tiles, and the method.
+STUDIES = {
+    "moat": (4, 1024, 'kind = "moat"\ntrajectories = 4\nlevels = 20'),
+    "moat-one-tile": (1, 1024, 'kind = "moat"\ntrajectories = 16\nlevels = 20'),
+    "vbd": (4, 512, 'kind = "vbd"\nsamples = 8'),
+    "correlation": (2, 1024, 'kind = "correlation"\nsampler = "lhs"\nsamples = 60'),
+    "small-tiles": (16, 256, 'kind = "moat"\ntrajectories = 8\nlevels = 20'),
+}
+
+
+def predicted(pleach, folder, name, workers, reuse):
+    text = burst_file(f"{name}/run.json", 1, reuse).replace("nodes = 1", f"nodes = {workers}\nprocessors = {os.cpu_count()}")
+    (folder / "burst.toml").write_text(text)
+    call = [pleach, "simulate", "burst.toml", "--json"]
+    done = subprocess.run(call, cwd=folder, capture_output=True, text=True)
+    if done.returncode:
+        sys.exit(f"{' '.join(call)}: {done.stderr}")
+    return json.loads(done.stdout)["policies"][0]
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pleach", default="target/release/pleach")
-    parser.add_argument("--size", type=int, default=1024)
-    parser.add_argument("--tiles", type=int, default=4)
-    parser.add_argument("--trajectories", type=int, default=4)
+    parser.add_argument("--studies", nargs="+", choices=STUDIES, default=list(STUDIES))
+    parser.add_argument("--workers", type=int, nargs="+", default=[1, 2, 4])
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--reuse", choices=["tree", "dataflow"], default="tree")
+    parser.add_argument("--reuse", choices=["tree", "dataflow", "value"], default="value")
     args = parser.parse_args()
-    pleach = str(pathlib.Path(args.pleach).resolve())
+    args.pleach = str(pathlib.Path(args.pleach).resolve())
+    print(f"{os.cpu_count()} processors, {args.rounds} rounds, --reuse {args.reuse}\n")
+    print("| study | evaluations | workers | measured, s | predicted, s | off by | tasks | predicted |")
+    print("| --- | --- | --- | --- | --- | --- | --- | --- |", flush=True)
+    is_good = True
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
 
         def call(*arguments):
-            done = subprocess.run([pleach, *arguments], cwd=folder, capture_output=True, text=True)
+            done = subprocess.run([args.pleach, *arguments], cwd=folder, capture_output=True, text=True)
             if done.returncode:
                 sys.exit(f"pleach {' '.join(arguments)}: {done.stderr}")
-            return done.stdout
 
-        call("tissue", "--out", "tiles", "--size", str(args.size), "--count", str(args.tiles), "--seed", "3")
-        (folder / "study.toml").write_text(MOAT.format(name="calibration", seed=500, tiles="tiles/*.png", trajectories=args.trajectories))
-        measured = {workers: [] for workers in (1, 2, 4)}
-        for number in range(args.rounds):
-            for workers in measured:
-                out = f"run-{workers}-{number}"
-                options = ["--workers", str(workers), "--reuse", args.reuse, "--active-paths", "1", "--quiet"]
-                call("run", "study.toml", "--out", out, *options)
-                run = json.loads((folder / out / "run.json").read_text())
-                # What is simulated is the execution: neither planning nor the report.
-                measured[workers].append(run["execution_seconds"])
-        print(f"{os.cpu_count()} processors, {args.rounds} rounds, {args.tiles} tiles of {args.size}² px, ", end="")
-        print(f"{run['evaluations']} evaluations, --reuse {args.reuse}")
-        print("\n| workers | measured, s | predicted, s | off by |\n| --- | --- | --- | --- |")
-        is_good = True
-        for workers, seconds in measured.items():
-            (folder / "burst.toml").write_text(burst_file("run-1-0/run.json", workers, args.reuse))
-            document = json.loads(call("simulate", "burst.toml", "--json"))
-            predicted = document["policies"][0]["makespan_seconds"]
-            median = statistics.median(seconds)
-            off = predicted / median - 1
-            spread = f"{median:.1f} ({min(seconds):.1f} to {max(seconds):.1f})"
-            print(f"| {workers} | {spread} | {predicted:.1f} | {100 * off:+.1f} % |")
-            if workers <= 2 and abs(off) > 0.1:
-                is_good = False
+        for name in args.studies:
+            tiles, side, method = STUDIES[name]
+            call("tissue", "--out", f"tiles-{name}", "--size", str(side), "--count", str(tiles), "--seed", "3")
+            (folder / "study.toml").write_text(STUDY.format(name=name, tiles=name, method=method))
+            call("run", "study.toml", "--out", name, "--workers", "1", "--reuse", args.reuse, "--quiet")
+            measured = {workers: [] for workers in args.workers}
+            for _ in range(args.rounds):
+                for workers, runs in measured.items():
+                    run, *_ = one(args, folder, workers, args.reuse)
+                    # What is simulated is the execution: neither planning nor the report.
+                    runs.append((run["execution_seconds"], run["tasks_executed"]))
+            for workers, runs in measured.items():
+                prediction = predicted(args.pleach, folder, name, workers, args.reuse)
+                seconds, tasks = zip(*runs)
+                median, foretold = statistics.median(seconds), prediction["makespan_seconds"]
+                off = foretold / median - 1
+                spread = f"{median:.1f} ({min(seconds):.1f} to {max(seconds):.1f})"
+                print(
+                    f"| {name} | {run['evaluations']} | {workers} | {spread} | {foretold:.1f} | {100 * off:+.1f} % | "
+                    f"{statistics.median(tasks):.0f} | {prediction['executed_tasks']} |",
+                    flush=True,
+                )
+                if workers <= 2 and abs(off) > 0.1:
+                    is_good = False
     sys.exit(0 if is_good or (os.cpu_count() or 1) < 2 else 1)
 
 

@@ -13,6 +13,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import socket
 import tempfile
 import time
@@ -68,6 +69,7 @@ def one(args, folder, workers, reuse):
         seconds = [sum(float(value) for value in SECONDS.findall(page)) for page in pages]
         megabytes = sum(float(value) for page in pages for value in FETCHED.findall(page)) / 1e6
         out = f"out-{workers}-{reuse}"
+        shutil.rmtree(folder / out, ignore_errors=True)
         cluster.ask("results", study, "--out", out)
         run = json.loads((folder / out / "run.json").read_text())
         responses = (folder / out / "responses.csv").read_bytes()

@@ -197,12 +197,16 @@ const SPEED: &str = "0.01 to 100 is allowed: seconds of work that a core does in
 /// More than any node has.
 const MAX_ACCELERATORS: u32 = 64;
 
+/// More than any machine has.
+const MAX_PROCESSORS: u32 = 4096;
+
 /// Reads a cluster, and the accelerators of each node.
 fn read_base(section: &Section<'_>) -> Result<(BaseCluster, u32), FieldError> {
     let base = BaseCluster {
         nodes: needed_integer(section, "nodes", 1, MAX_NODES)?,
         cores: needed_integer(section, "cores", 1, 1024)?,
         speed: section.number_in("speed", [0.01, 100.0], SPEED)?.unwrap_or(1.0),
+        processors: section.integer("processors", 1, MAX_PROCESSORS)?,
     };
     let accelerators = section.integer("accelerators", 0, MAX_ACCELERATORS)?.unwrap_or(0);
     section.end()?;

@@ -63,6 +63,17 @@ pub struct BaseCluster {
     pub cores: u32,
     /// Seconds of work that a core does in 1 s.
     pub speed: f64,
+    /// Processors of the one machine that all nodes run on. `None`: each core has its own.
+    pub processors: Option<u32>,
+}
+
+impl BaseCluster {
+    /// Returns the speed of each core while all of them work.
+    #[must_use]
+    pub fn busy_speed(&self) -> f64 {
+        let cores = f64::from(self.nodes * self.cores);
+        self.processors.map_or(self.speed, |processors| self.speed * (f64::from(processors) / cores).min(1.0))
+    }
 }
 
 /// Parameters of a burst, except the study and the policy.
@@ -153,6 +164,9 @@ pub fn run(burst: &Burst, policy: &Policy, mut workload: Workload, record: bool)
         cluster.replanning_after(REPLAN_AFTER_SECONDS).with_bucket_overhead(burst.bucket_overhead_seconds);
     if let Some(buckets) = burst.planned_buckets {
         cluster = cluster.with_planned_buckets(buckets);
+    }
+    if let Some(processors) = burst.base.processors {
+        cluster = cluster.with_processors(processors, burst.base.nodes as usize);
     }
     if record {
         cluster = cluster.with_spans();

@@ -4,12 +4,13 @@
 //! instances one after the other in the order of its reuse tree, and report each. A message takes the latency of the
 //! network, plus one retransmission for each loss. If that or a partition takes longer than the idle timeout of a
 //! connection, the connection and its worker are lost, and the worker reattaches. Transfers do not slow each
-//! other down. A bucket may take an overhead on its slot before its first task, which the manager learns. The same scenario gives the same simulation, event by event.
+//! other down, and nodes of one machine may share its processors. A bucket may take an overhead on its slot before its first task, which the manager learns. The same scenario gives the same simulation, event by event.
 
 mod incidents;
 mod interactive;
 mod manager_side;
 mod node;
+mod processors;
 mod replanning;
 mod shared_results;
 mod worker_side;
@@ -31,6 +32,7 @@ use pleach_dispatch::plan::BucketPlan;
 use pleach_dispatch::{InstanceId, LeaseId, PlanId, WorkerId};
 use pleach_regions::RegionKey;
 use pleach_reuse::{Dataflow, SharingSchedule};
+use processors::SharedProcessors;
 use replanning::StudyReplans;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -197,6 +199,8 @@ pub struct Cluster {
     /// Work of the slots, if recorded.
     spans: Option<Vec<SlotSpan>>,
     replan_after_us: u64,
+    /// Processors that the first nodes share.
+    processors: Option<SharedProcessors>,
     /// Time of each bucket on its slot before it fetches inputs.
     bucket_overhead_us: u64,
     /// Costs that the manager learns from leases: the overhead of a bucket.
@@ -245,6 +249,7 @@ impl Cluster {
             egress_bytes: BTreeMap::new(),
             spans: None,
             replan_after_us: REPLAN_AFTER_US,
+            processors: None,
             bucket_overhead_us: 0,
             costs: Arc::default(),
             shared: workloads.iter().map(Workload::schedules).collect(),
@@ -288,6 +293,7 @@ impl Cluster {
             };
             self.now_us = self.now_us.max(at_us);
             self.happen(due)?;
+            self.share_processors();
         }
         Ok(self.figures())
     }

@@ -75,7 +75,7 @@ fn site(max: u32, startup_seconds: f64) -> CloudPool {
 }
 
 fn burst(nodes: u32, sites: Vec<CloudPool>) -> Burst {
-    let base = BaseCluster { nodes, cores: 1, speed: 1.0 };
+    let base = BaseCluster { nodes, cores: 1, speed: 1.0, processors: None };
     Burst {
         base,
         sites,
@@ -97,6 +97,38 @@ fn fixed(burst: &Burst, workers: u32, workload: Workload) -> Outcome {
 
 fn near(a: f64, b: f64, by: f64) {
     assert!((a - b).abs() <= by, "{a} is not {b}");
+}
+
+/// A base of one core each on this number of processors.
+fn on_processors(nodes: u32, processors: u32) -> Burst {
+    let mut burst = burst(nodes, vec![site(0, 1.0)]);
+    burst.base.processors = Some(processors);
+    burst
+}
+
+#[test]
+fn nodes_of_one_machine_share_its_processors() {
+    // 12 instances of 10 s.
+    for (nodes, processors, seconds) in
+        [(2, 4, 60.0), (4, 4, 30.0), (4, 2, 60.0), (4, 1, 120.0), (3, 2, 60.0), (12, 8, 15.0)]
+    {
+        let outcome = fixed(&on_processors(nodes, processors), 0, apart(12));
+        near(outcome.makespan_seconds, seconds, 0.2);
+        // Some start with a processor of their own, and all get slower when the last one has started.
+        assert!(outcome.bound_seconds.is_none_or(|bound| bound <= seconds + 0.1), "{outcome:?}");
+    }
+    // 5 instances: the last one has a processor of its own, after 2 + 2 that shared two.
+    near(fixed(&on_processors(4, 2), 0, apart(5)).makespan_seconds, 30.0, 0.2);
+}
+
+/// Workers with shared results on one processor take the time of one worker, and never less than on two.
+#[test]
+fn shared_results_on_shared_processors_take_the_time_of_fewer_workers() {
+    let alone = fixed(&burst(1, vec![site(0, 1.0)]), 0, shared(4, 12)).makespan_seconds;
+    let both = fixed(&on_processors(2, 1), 0, shared(4, 12)).makespan_seconds;
+    assert!(both >= 0.98 * alone && both <= 1.15 * alone, "{both} {alone}");
+    let apart = fixed(&burst(2, vec![site(0, 1.0)]), 0, shared(4, 12)).makespan_seconds;
+    assert!(apart < 0.65 * both, "{apart} {both}");
 }
 
 #[test]

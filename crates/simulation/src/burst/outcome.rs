@@ -175,7 +175,7 @@ fn stays(burst: &Burst, cloud: &Cloud<'_>, end_us: u64) -> Vec<WorkerInterval> {
 
 /// Returns the lower bound of the makespan of the present workers.
 fn bound_seconds(burst: &Burst, cloud: &Cloud<'_>, bound: MakespanBound) -> f64 {
-    let base = f64::from(burst.base.nodes * burst.base.cores) * burst.base.speed;
+    let base = f64::from(burst.base.nodes * burst.base.cores) * burst.base.busy_speed();
     let present = |counts: &[u32]| -> f64 {
         let of = |(count, site): (&u32, &CloudPool)| f64::from(count * site.cores) * site.speed;
         counts.iter().zip(&burst.sites).map(of).sum()
@@ -190,7 +190,7 @@ fn bound_seconds(burst: &Burst, cloud: &Cloud<'_>, bound: MakespanBound) -> f64 
 /// Returns the slots of a worker, weighted by speed.
 fn slots(burst: &Burst, stay: &WorkerInterval) -> f64 {
     match stay.site {
-        None => f64::from(burst.base.cores) * burst.base.speed,
+        None => f64::from(burst.base.cores) * burst.base.busy_speed(),
         Some(site) => f64::from(burst.sites[site].cores) * burst.sites[site].speed,
     }
 }

@@ -75,7 +75,7 @@ impl<'a> PolicyRun<'a> {
         let mut pools: Vec<WorkerPool> = self.burst.sites.iter().enumerate().map(pool).collect();
         pools.push(WorkerPool {
             name: "base".to_owned(),
-            slots: f64::from(base.cores) * base.speed,
+            slots: f64::from(base.cores) * base.busy_speed(),
             price_per_hour: 0.0,
             billing_seconds: 0.0,
             startup_seconds: 0.0,

@@ -99,6 +99,7 @@ impl Cluster {
             let Some((next, due)) = self.queue.pop() else { break };
             self.now_us = self.now_us.max(next);
             self.happen(due)?;
+            self.share_processors();
         }
         // The clock of a complete simulation stays at its last event: the makespan is computed from it.
         if !self.is_complete() {

@@ -19,6 +19,11 @@ pub(super) struct Run {
     pub(super) tasks: Vec<TaskReport>,
     /// Start time of the current instance.
     pub(super) started_us: u64,
+    /// Seconds from its start to its end as predicted then, and its end by now.
+    pub(super) predicted_seconds: f64,
+    pub(super) ends_us: u64,
+    /// The part of a processor that it has.
+    pub(super) rate: f64,
     /// The node's time limit, as known at the start of the current instance.
     pub(super) end_us: Option<u64>,
     /// Whether the bucket has a slot.
@@ -37,6 +42,9 @@ impl Run {
             last: None,
             tasks: Vec::new(),
             started_us: 0,
+            predicted_seconds: 0.0,
+            ends_us: 0,
+            rate: 1.0,
             end_us: None,
             started: false,
             elsewhere,

@@ -16,7 +16,9 @@ struct Nodes<'a> {
 
 impl WorkerModel for Nodes<'_> {
     fn speed(&self, worker: u32) -> f64 {
-        self.cluster.nodes.get(worker as usize).map_or(1.0, |node| node.spec.speed)
+        let node = worker as usize;
+        let speed = self.cluster.nodes.get(node).map_or(1.0, |node| node.spec.speed);
+        speed * self.cluster.starting_rate(node)
     }
 
     fn transfer_seconds(&self, from: u32, to: u32, bytes: u64) -> f64 {

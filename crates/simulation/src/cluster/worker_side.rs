@@ -1,6 +1,7 @@
 //! The simulated workers: connect, request, fetch, execute, report.
 
 use super::node::Run;
+use super::processors::stretch;
 use super::shared_results::InstanceRun;
 use super::{BACKOFF_US, Cluster, DueEvent, ManagerMessage, WorkerMessage};
 use crate::event::ran;
@@ -119,7 +120,8 @@ impl Cluster {
             return self.go_on(node);
         };
         let (study, last) = (run.study, run.last);
-        let speed = self.nodes[node].spec.speed;
+        let rate = self.starting_rate(node);
+        let speed = self.nodes[node].spec.speed * rate;
         let workload = &self.workloads[study.index()];
         let tasks = workload.tasks(last, next);
         let seconds: f64 = tasks.iter().map(|(_, seconds)| seconds).sum();
@@ -144,6 +146,7 @@ impl Cluster {
         let (wait, tasks) = ((begun.seconds * 1e6) as u64, begun.tasks.len() as u64);
         let Some(run) = self.nodes[node].runs.get_mut(&lease) else { return };
         (run.current, run.end_us, run.started_us) = (Some(next), end_us, self.now_us);
+        (run.predicted_seconds, run.ends_us, run.rate) = (begun.seconds, self.now_us + wait, rate);
         run.tasks = begun.tasks;
         if self.poison.contains(&(study.index(), next)) {
             return self.crash(node);
@@ -167,7 +170,10 @@ impl Cluster {
         let Some(instance) = run.current.take() else { return };
         run.last = Some(instance);
         let begun_us = run.started_us;
-        let (study, tasks) = (run.study, std::mem::take(&mut run.tasks));
+        let (study, mut tasks) = (run.study, std::mem::take(&mut run.tasks));
+        if self.processors.is_some() && run.predicted_seconds > 0.0 {
+            stretch(&mut tasks, (self.now_us - begun_us) as f64 / 1e6 / run.predicted_seconds);
+        }
         self.figures.executed += 1;
         self.note_span(node, study, instance, begun_us, true);
         let here = &mut self.nodes[node];
