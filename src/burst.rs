@@ -209,6 +209,10 @@ fn read_base(section: &Section<'_>) -> Result<(BaseCluster, u32), FieldError> {
         processors: section.integer("processors", 1, MAX_PROCESSORS)?,
     };
     let accelerators = section.integer("accelerators", 0, MAX_ACCELERATORS)?.unwrap_or(0);
+    if let Some(processors) = base.processors.filter(|_| accelerators > 0) {
+        let both = "accelerators is set as well, whose tasks take no processor; one of the two is allowed";
+        return section.not_allowed("processors", &processors.to_string(), both);
+    }
     section.end()?;
     Ok((base, accelerators))
 }

@@ -351,3 +351,19 @@ fn shared_results_of_reclaimed_workers_are_computed_again() {
     assert!(number(base, "reuse_kept") > 0.999, "{base}");
     assert!(number(fixed, "interruptions") > 0.0 && number(fixed, "reuse_kept") < 1.0, "{fixed}");
 }
+
+/// 16 cores on 8 processors take the time of 8 cores.
+#[test]
+fn cores_of_one_machine_share_its_processors() {
+    let simulated = |base: &str| {
+        let copied = Copied::new();
+        copied.edit(
+            "burst.toml",
+            &[("nodes = 8\ncores = 2", base), ("reuse = \"tree\"", "reuse = \"dataflow\"")],
+        );
+        number(policy(&copied.simulate("burst.toml", &[]), "base-alone"), "makespan_seconds")
+    };
+    let (few, all) = (simulated("nodes = 4\ncores = 2"), simulated("nodes = 8\ncores = 2"));
+    let shared = simulated("nodes = 8\ncores = 2\nprocessors = 8");
+    assert!(all < 0.7 * few && (0.95..1.1).contains(&(shared / few)), "{all} {shared} {few}");
+}

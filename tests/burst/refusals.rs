@@ -47,6 +47,14 @@ fn invalid_numbers_are_refused() {
         "policy 1.workers.cloud: 65 is not allowed; a whole number",
     );
     refused(
+        &[("nodes = 8", "nodes = 8\nprocessors = 0")],
+        "base.processors: 0 is not allowed; a whole number",
+    );
+    refused(
+        &[("nodes = 8", "nodes = 8\nprocessors = 2\naccelerators = 1")],
+        "base.processors: 2 is not allowed; accelerators is set as well",
+    );
+    refused(
         &[("deadline_of_base = 0.5", "deadline_seconds = -60")],
         "burst.deadline_seconds: -60 is not allowed; 1 to",
     );
