@@ -199,6 +199,8 @@ catalog! {
         "Capacity of the tier.";
     Gauge TIER_REGIONS = "pleach_tier_regions" ["tier"], Count Worker Sampled:
         "Data regions in the tier.";
+    Gauge TIER_AVAILABLE = "pleach_tier_available" ["tier"], Count Worker Sampled:
+        "1 while the tier answers, 0 while a shared tier is left out after calls that hung or failed.";
     Counter TIER_HITS = "pleach_tier_hits_total" ["tier"], Count Worker Sampled:
         "Region lookups that found the region in the tier.";
     Counter TIER_MISSES = "pleach_tier_misses_total" ["tier"], Count Worker Sampled:

@@ -65,6 +65,7 @@ impl WorkerSampler {
         of::TIER_HELD.with(["ram"]).set(number(self.ram.held_bytes()));
         of::TIER_CAPACITY.with(["ram"]).set(number(figures.limit_bytes));
         of::TIER_REGIONS.with(["ram"]).set(number(self.ram.len() as u64));
+        of::TIER_AVAILABLE.with(["ram"]).set(1.0);
         of::TIER_HITS.with(["ram"]).absolute(figures.ram.hits);
         of::TIER_MISSES.with(["ram"]).absolute(figures.ram.misses);
         of::TIER_SPILLS.with(["ram"]).absolute(passed.demoted);
@@ -83,6 +84,7 @@ impl WorkerSampler {
             of::TIER_HELD.with([tier]).set(number(held_bytes));
             of::TIER_CAPACITY.with([tier]).set(number(capacity_bytes));
             of::TIER_REGIONS.with([tier]).set(number(regions));
+            of::TIER_AVAILABLE.with([tier]).set(f64::from(u8::from(level.is_available)));
             of::TIER_HITS.with([tier]).absolute(level.hits);
             of::TIER_MISSES.with([tier]).absolute(level.misses);
             of::TIER_STORED.with([tier]).absolute(level.inserted);
