@@ -6,18 +6,22 @@
 //! Spilled regions leave memory and are promoted when a task requests them. The spilled copy stays while the region has
 //! readers, so that it is written only once. The storage actor decides what moves, and when.
 
+mod placement;
+
 use parking_lot::{Condvar, Mutex};
+use placement::PlacementReport;
 use pleach_regions::{DataRegion, RegionKey};
 use pleach_storage::{
     LevelId, LevelStats, PlacedAt, PlacementHints, Prefetcher, RetentionValue, SpillStats, TierError,
     TierStack,
 };
 use pleach_workflow::TierKind;
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
 
 /// Concurrent reads and writes. A disk does not become faster with more than 2, and each holds a buffer of its region's
 /// size. Another 2 may wait for a slow shared tier.
@@ -66,7 +70,8 @@ pub struct SpillStore {
     /// Namespace that is hashed with a key into the stored key.
     space: Mutex<[u8; 16]>,
     /// Regions that this node has spilled and will read again.
-    retained: Mutex<HashMap<RegionKey, StoredKey>>,
+    retained: Mutex<BTreeMap<RegionKey, StoredKey>>,
+    placement: PlacementReport,
     counters: Counters,
     writing: AtomicU64,
     /// Number of unfinished jobs, with a signal for each finished job.
@@ -102,7 +107,19 @@ impl SpillStore {
         // Random until a manager is known, so that processes with a shared folder never find each other's regions.
         let space = Mutex::new(rand::random());
         let (writing, prefetching) = (AtomicU64::new(0), Mutex::default());
-        Ok(Self { stack, prefetcher, prefetching, pool, space, retained, counters, writing, waits })
+        let placement = PlacementReport::default();
+        Ok(Self {
+            stack,
+            prefetcher,
+            prefetching,
+            pool,
+            space,
+            retained,
+            placement,
+            counters,
+            writing,
+            waits,
+        })
     }
 
     /// Sets the namespace of later writes. Only nodes with the same `manager` find them. Regions stored before are no longer
@@ -233,7 +250,9 @@ impl SpillStore {
     /// Reads a region shared by another node. Blocks on the tier.
     pub(crate) fn get_shared(&self, key: RegionKey) -> Option<Arc<DataRegion>> {
         let stored = self.stored(key);
-        let (region, _) = self.stack.get(stored).ok().flatten()?;
+        let begun = Instant::now();
+        let (region, level) = self.stack.get(stored).ok().flatten()?;
+        self.note_read(level, region.bytes(), begun.elapsed());
         // The entry makes a later release remove the copy that another node has written.
         self.keep_book(key, stored, region.bytes());
         add(&self.counters.promoted, region.bytes());
@@ -282,8 +301,10 @@ impl SpillStore {
         // The lock ends with this statement: a slow disk must not block lookups of other regions.
         let stored = self.retained.lock().get(&key)?.stored;
         // The tier counts its own read errors.
+        let begun = Instant::now();
         match self.stack.get(stored) {
-            Ok(Some((region, _))) => {
+            Ok(Some((region, level))) => {
+                self.note_read(level, region.bytes(), begun.elapsed());
                 add(&self.counters.promoted, region.bytes());
                 Some(region)
             }

@@ -325,8 +325,14 @@ impl Handler<Loaded> for StorageActor {
             self.rates.observe(way, region.bytes(), time);
         }
         match &result {
-            // A replica and a region computed on this node are equal.
-            Ok(region) => drop(self.ram.insert_known(key, Arc::clone(region), identity)),
+            Ok(region) => {
+                // A replica and a region computed on this node are equal.
+                let _ = self.ram.insert_known(key, Arc::clone(region), identity);
+                self.spill
+                    .iter()
+                    .filter(|below| below.bytes(key).is_some())
+                    .for_each(|below| below.note_move(key));
+            }
             Err(RegionUnavailable::Failed(cause)) => drop(self.failed.insert(key, cause.clone())),
             Err(RegionUnavailable::Lacks(_)) => {}
         }

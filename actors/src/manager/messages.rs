@@ -79,6 +79,7 @@ impl ManagerActor {
             }
             (ToManager::CodeRefused { package, cause }, Some(_)) => self.receive_refusal(id, package, cause),
             (ToManager::ObjectsFound(found), Some(worker)) => self.receive_found(worker, found, frame.len()),
+            (ToManager::RegionTiers(tiers), Some(worker)) => self.core.handle_region_tiers(worker, &tiers),
             (ToManager::ClosedSlots { remarks }, Some(worker)) => {
                 self.set_closed_slots((id, worker), remarks);
             }

@@ -52,6 +52,7 @@ impl Handler<FreeMemory> for StorageActor {
             match eviction {
                 Eviction::Drop { key, bytes } => {
                     self.ram.move_down(key);
+                    below.note_move(key);
                     below.dropped(bytes);
                     left += bytes;
                 }
@@ -83,6 +84,7 @@ impl StorageActor {
             if is_below && ram.move_down(key).is_none() {
                 to.remove(key);
             }
+            to.note_move(key);
             // Dropped before the answer, because the requester counts the memory as free.
             drop(region);
             // The requester may have ended.

@@ -3,6 +3,7 @@
 mod code;
 pub mod content_digest;
 mod query;
+mod region_tiers;
 mod task_report;
 
 use crate::directory::MemberChange;
@@ -13,6 +14,7 @@ pub use code::{CodePackage, ExternalOperation};
 use pleach_regions::{ElementType, RegionKey, Table};
 use pleach_workflow::{AnnotationPart, AnnotationRules, Durability, SlideTile, Stage, Value, VolumeBlock};
 pub use query::{ObjectsFound, RegionAnswer, RegionQueries};
+pub use region_tiers::{MAX_REGION_TIERS, RegionTiers};
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
 use std::path::Path;
@@ -172,6 +174,8 @@ pub enum ToManager {
         /// Name and error of each device.
         remarks: Vec<String>,
     },
+    /// Tiers of the worker's regions have changed.
+    RegionTiers(RegionTiers),
 }
 
 /// Report on an instance that has ended under a lease.

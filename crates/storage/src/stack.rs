@@ -22,6 +22,7 @@ use index::{RegionMeta, StackIndex};
 use parking_lot::{Condvar, Mutex};
 use pleach_regions::{DataRegion, RegionKey};
 use stats::LevelCounters;
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -237,6 +238,18 @@ impl TierStack {
     #[must_use]
     pub fn level(&self, name: &str) -> Option<LevelId> {
         self.levels.iter().position(|level| level.name == name).map(LevelId)
+    }
+
+    /// Returns the fastest level that is known to have a region. Asks no level.
+    #[must_use]
+    pub fn fastest(&self, key: RegionKey) -> Option<LevelId> {
+        self.books.lock().fastest(key).map(LevelId)
+    }
+
+    /// Takes the regions that have entered or left a level since the last call, in no order. The first call starts the record,
+    /// and returns none.
+    pub fn take_moved(&self) -> HashSet<RegionKey> {
+        self.books.lock().take_moved()
     }
 
     /// Returns the content and activity counters of each level.

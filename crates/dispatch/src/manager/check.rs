@@ -34,7 +34,7 @@ impl Manager {
                         after: None,
                         runs: &runs,
                         is_alone: false,
-                        near: self.by_data.then_some(worker),
+                        near: self.by_data.then(|| member.reader(worker)),
                         idle: 1,
                         may_steal: self.may_steal(worker, None),
                     })

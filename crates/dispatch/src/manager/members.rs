@@ -5,11 +5,11 @@
 
 use super::speed::{Speed, Speeds};
 use crate::plan::ExecutionPlan;
-use crate::storage::TransferCost;
+use crate::storage::{ReadRates, Reader, TransferCost};
 use crate::study::TaskTimings;
 use crate::{PlanId, WorkerId};
 use pleach_regions::RegionKey;
-use pleach_workflow::is_joining;
+use pleach_workflow::{TierKind, is_joining};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -105,6 +105,8 @@ pub(super) struct WorkerEntry {
     speed: Speed,
     /// Measured cost of transfers to it from other workers.
     link: Option<TransferCost>,
+    /// Rates of its reads.
+    rates: ReadRates,
     /// Its regions that other workers are asked to fetch while it drains.
     pub(super) copied: BTreeMap<(PlanId, RegionKey), PendingFetch>,
     pub(super) studies: BTreeMap<PlanId, StudyFit>,
@@ -138,6 +140,11 @@ impl WorkerEntry {
     pub(super) fn link(&self) -> Option<TransferCost> {
         self.link
     }
+
+    /// Returns this member, `worker`, as a reader of regions.
+    pub(super) fn reader(&self, worker: WorkerId) -> Reader<'_> {
+        Reader { worker, rates: &self.rates }
+    }
 }
 
 /// All joined workers.
@@ -166,6 +173,7 @@ impl Members {
             end: None,
             speed: Speed::default(),
             link: None,
+            rates: ReadRates::default(),
             copied: BTreeMap::new(),
             studies,
         };
@@ -257,6 +265,14 @@ impl Members {
     pub(super) fn set_link(&mut self, worker: WorkerId, cost: TransferCost) {
         if let Some(entry) = self.by_id.get_mut(&worker) {
             entry.link = Some(cost);
+            entry.rates.set_link(cost);
+        }
+    }
+
+    /// Sets the measured rate of a tier of a member in bytes per second.
+    pub(super) fn set_tier_rate(&mut self, worker: WorkerId, kind: TierKind, bytes_per_second: f64) {
+        if let Some(entry) = self.by_id.get_mut(&worker) {
+            entry.rates.set_tier(kind, bytes_per_second);
         }
     }
 

@@ -5,6 +5,7 @@
 
 use super::{Effect, Manager, WorkerEntry};
 use crate::plan::GrantOrder;
+use crate::storage::ReadCost;
 use crate::study::{Eligibility, Study};
 use crate::{BucketId, LeaseId, PlanId, WorkerId};
 
@@ -108,9 +109,9 @@ impl Manager {
         true
     }
 
-    /// Prefers locality. If the worker would have to fetch inputs of its bucket, and a worker that holds them
-    /// waits as well, returns that worker and its bucket. Otherwise returns `found`. Tries holders in the order
-    /// of their ids.
+    /// Prefers locality. If the worker would not have all inputs of its bucket in memory, and a worker that holds some of them
+    /// waits as well, returns the worker with the lowest cost of reads, and its bucket. Among equals, `found`, then holders in the
+    /// order of their ids.
     ///
     /// `waits` returns the request of a waiting worker: `Some(None)` for any bucket, `Some(Some(stage))` for
     /// one after a stage. `None` if the worker has no such request.
@@ -120,32 +121,39 @@ impl Manager {
         waits: impl Fn(WorkerId) -> Option<Option<usize>>,
     ) -> (WorkerId, (PlanId, BucketId)) {
         let (worker, (id, bucket)) = found;
-        let is_near = |(id, bucket): (PlanId, BucketId), worker: WorkerId| {
-            self.studies.get(&id).is_some_and(|study| study.remote_bytes(bucket, worker) == 0)
-        };
-        if !self.by_data || is_near((id, bucket), worker) {
+        let own = self.read_cost(worker, found.1);
+        if !self.by_data || own == ReadCost::NONE {
             return found;
         }
         let holders = self.studies.get(&id).map(|study| study.holders_of(bucket)).unwrap_or_default();
-        let nearer = |holder: WorkerId| {
+        let others = holders.into_iter().filter(|holder| *holder != worker).filter_map(|holder| {
             let chosen = self.choose(holder, waits(holder)?)?;
-            is_near(chosen, holder).then_some((holder, chosen))
-        };
-        holders.into_iter().filter(|holder| *holder != worker).find_map(nearer).unwrap_or(found)
+            Some((self.read_cost(holder, chosen), (holder, chosen)))
+        });
+        let nearest = others.min_by_key(|(cost, _)| *cost).filter(|(cost, _)| *cost < own);
+        nearest.map_or(found, |(_, nearest)| nearest)
+    }
+
+    /// Returns the expected cost for a worker to read the inputs of a bucket.
+    fn read_cost(&self, worker: WorkerId, (id, bucket): (PlanId, BucketId)) -> ReadCost {
+        let reader = self.members.get(worker).map(|member| member.reader(worker));
+        let cost = self.studies.get(&id).zip(reader).map(|(study, reader)| study.read_cost(bucket, reader));
+        cost.unwrap_or(ReadCost::MAX)
     }
 
     fn is_in_order_of_release(&self, id: PlanId) -> bool {
         self.studies.get(&id).is_some_and(|study| study.plan().order == GrantOrder::Release)
     }
 
-    /// Returns the waiting worker with the fewest bytes to transfer for a bucket that all of them would get, the one of the
+    /// Returns the waiting worker with the lowest cost of reads for a bucket that all of them would get, the one of the
     /// earliest request among equals.
     fn nearest(&self, found: (WorkerId, (PlanId, BucketId))) -> (WorkerId, (PlanId, BucketId)) {
-        let (worker, next @ (id, bucket)) = found;
-        let Some(study) = self.studies.get(&id).filter(|_| self.by_data) else { return found };
+        let (worker, next) = found;
+        if !self.by_data {
+            return found;
+        }
         let waiting = self.queue.any().filter(|other| self.choose(*other, None) == Some(next));
-        let nearest =
-            waiting.take(MAX_PATIENT_WORKERS).min_by_key(|other| study.remote_bytes(bucket, *other));
+        let nearest = waiting.take(MAX_PATIENT_WORKERS).min_by_key(|other| self.read_cost(*other, next));
         (nearest.unwrap_or(worker), next)
     }
 
@@ -178,7 +186,7 @@ impl Manager {
                 continue;
             }
             let Some(runs) = self.runs(worker, member, id) else { continue };
-            let near = self.by_data.then_some(worker);
+            let near = self.by_data.then(|| member.reader(worker));
             // A request for a later stage takes what it can get: its worker has other work.
             let idle = if after.is_none() { self.queue.waiting() } else { 1 };
             if let Some(bucket) =

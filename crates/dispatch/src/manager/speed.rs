@@ -6,7 +6,7 @@
 //! bucket is split.
 
 use super::{Manager, WorkerEntry};
-use crate::message::TaskReport;
+use crate::message::{RegionTiers, TaskReport};
 use crate::storage::TransferCost;
 use crate::study::Study;
 use crate::{BucketId, InstanceId, PlanId, WorkerId};
@@ -119,6 +119,13 @@ impl Manager {
     /// Records the cost of transfers to a worker, as it has measured it.
     pub fn handle_measured_link(&mut self, worker: WorkerId, cost: TransferCost) {
         self.members.set_link(worker, cost);
+    }
+
+    /// Records the tiers of a worker's regions, and the rates of its tiers. Later grants consider them.
+    pub fn handle_region_tiers(&mut self, worker: WorkerId, tiers: &RegionTiers) {
+        tiers.rates.iter().for_each(|(kind, rate)| self.members.set_tier_rate(worker, *kind, *rate));
+        // A key names one content in all studies.
+        self.studies.values_mut().for_each(|study| study.handle_region_tiers(worker, &tiers.regions));
     }
 
     /// Takes the overheads of the buckets of a study measured since the last call, in seconds

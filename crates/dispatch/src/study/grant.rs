@@ -4,6 +4,7 @@ use super::Study;
 use super::state::{InstanceState, Lease};
 use crate::message::{BucketWork, InstanceWork};
 use crate::plan::GrantOrder;
+use crate::storage::Reader;
 use crate::{BucketId, InstanceId, LeaseId, WorkerId};
 use pleach_regions::RegionKey;
 use std::collections::BTreeSet;
@@ -24,8 +25,8 @@ pub struct Eligibility<'a> {
     pub runs: &'a [bool],
     /// Whether the worker is empty: no other lease would be lost with it.
     pub is_alone: bool,
-    /// Among buckets of one stage, the one with the fewest bytes to transfer to this worker comes first.
-    pub near: Option<WorkerId>,
+    /// Among buckets of one stage, the one whose inputs this worker reads in the least time comes first.
+    pub near: Option<Reader<'a>>,
     /// Number of workers that wait for a bucket, this one included: they share what is ready.
     pub idle: usize,
     /// Whether the worker may take from the tiles of other workers.

@@ -1,4 +1,4 @@
-//! Locality: grants a worker the ready bucket with the fewest bytes to transfer to it, or the one that continues its range.
+//! Locality: grants a worker the ready bucket whose inputs it reads in the least time, or the one that continues its range.
 //!
 //! Where buckets have tasks in common, each worker works through one range of the plan's order at a time: the bucket after
 //! its last one has the most tasks in its result cache. Tiles stay on the worker that began them until another is idle.
@@ -7,8 +7,10 @@
 use super::Study;
 use super::grant::Eligibility;
 use super::state::Span;
+use crate::storage::{ReadCost, ReadSource, Reader};
 use crate::{BucketId, WorkerId};
 use pleach_regions::RegionKey;
+use pleach_workflow::TierKind;
 use std::collections::BTreeSet;
 
 /// Ready buckets considered for locality: those of all tiles that a few dozen workers process at a time. The search takes
@@ -35,25 +37,26 @@ impl Study {
         Some(bucket).filter(|_| !is_stolen || suits.may_steal)
     }
 
-    /// Returns the bucket with the fewest bytes to transfer among the next one of the worker's range, `first`, and the ready
-    /// buckets of its stage after it, and whether another worker has begun its tile. Among equals, the first of these.
+    /// Returns the bucket with the lowest cost of reads among the next one of the worker's range, `first`, and the ready
+    /// buckets of its stage after it, and whether another worker has begun its tile. Among equals, the first of these. The
+    /// next one of the range is first if it needs no transfer: its tasks are in the result cache, whatever the tier of its inputs.
     fn most_local(&self, first: BucketId, suits: Eligibility<'_>) -> (BucketId, bool) {
-        let Some(worker) = suits.near else { return (first, false) };
+        let Some(reader) = suits.near else { return (first, false) };
         let stage = self.stage_of_bucket(first);
-        let next = self.ready.next_of_run(worker, stage, suits.idle);
-        let mut best = (u64::MAX, first, false);
+        let next = self.ready.next_of_run(reader.worker, stage, suits.idle);
+        let mut best = (ReadCost::MAX, first, false);
         if let Some((next, is_stolen)) = next {
-            best = (self.remote_bytes(next, worker), next, is_stolen);
-            if best.0 == 0 {
+            best = (self.read_cost(next, reader), next, is_stolen);
+            if best.0.is_local() {
                 return (next, is_stolen);
             }
         }
         for bucket in self.ready.stage_from(first).take(LOOKED_AT) {
-            let bytes = self.remote_bytes(bucket, worker);
-            if bytes < best.0 {
-                best = (bytes, bucket, false);
+            let cost = self.read_cost(bucket, reader);
+            if cost < best.0 {
+                best = (cost, bucket, false);
             }
-            if bytes == 0 {
+            if cost == ReadCost::NONE {
                 break;
             }
         }
@@ -100,24 +103,45 @@ impl Study {
         let inputs = self.plan.instances.at(*first).inputs;
         let holders = inputs.iter().filter_map(|key| self.regions.holders(*key));
         // All workers may hold a common region, so a few of its holders suffice.
-        let few = holders.flat_map(|holders| holders.iter().take(HOLDERS_LOOKED_AT));
+        let few = holders.flat_map(|holders| holders.keys().take(HOLDERS_LOOKED_AT));
         few.copied().filter(|holder| *holder != WorkerId::SHARED).collect()
     }
 
     /// Returns the bytes of a bucket's inputs that other workers hold and this worker does not.
     #[must_use]
     pub fn remote_bytes(&self, bucket: BucketId, worker: WorkerId) -> u64 {
+        let mut remote_bytes = 0;
+        self.for_stored_inputs(bucket, worker, |source, bytes| {
+            remote_bytes += if matches!(source, ReadSource::Remote { .. }) { bytes } else { 0 };
+        });
+        remote_bytes
+    }
+
+    /// Returns the expected cost for a worker to read the stored inputs of a bucket.
+    #[must_use]
+    pub fn read_cost(&self, bucket: BucketId, Reader { worker, rates }: Reader<'_>) -> ReadCost {
+        let mut cost = ReadCost::NONE;
+        self.for_stored_inputs(bucket, worker, |source, bytes| cost.add(source, bytes, rates));
+        cost
+    }
+
+    /// Records the tiers of a worker's copies, `None` for memory.
+    pub fn handle_region_tiers(&mut self, worker: WorkerId, tiers: &[(RegionKey, Option<TierKind>)]) {
+        tiers.iter().for_each(|(key, tier)| self.regions.set_tier(worker, *key, *tier));
+    }
+
+    /// Calls `each` for the stored inputs of a bucket, with the copy that a worker would read, and its bytes.
+    fn for_stored_inputs(&self, bucket: BucketId, worker: WorkerId, mut each: impl FnMut(ReadSource, u64)) {
         // All instances of a bucket have the same inputs.
-        let Some(first) = self.instances.bucket(bucket).open().first() else { return 0 };
+        let Some(first) = self.instances.bucket(bucket).open().first() else { return };
         let instance = self.plan.instances.at(*first);
         let inputs = &self.plan.stages[instance.stage].inputs;
         let pixels = self.plan.buckets[bucket.index()].pixels;
-        let mut bytes = 0;
         for (place, key) in instance.inputs.iter().enumerate() {
-            if self.regions.is_remote(*key, worker) && !instance.inputs[..place].contains(key) {
-                bytes += inputs[place].region.element.bytes(pixels);
+            let source = self.regions.source(*key, worker);
+            if let Some(source) = source.filter(|_| !instance.inputs[..place].contains(key)) {
+                each(source, inputs[place].region.element.bytes(pixels));
             }
         }
-        bytes
     }
 }

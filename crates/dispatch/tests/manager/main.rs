@@ -21,4 +21,5 @@ mod shapes;
 mod solo;
 mod spare;
 mod suspected;
+mod tiers;
 mod uneven;

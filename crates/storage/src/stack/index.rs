@@ -4,7 +4,7 @@
 
 use crate::{EvictionPolicy, policy::EvictionQueue};
 use pleach_regions::RegionKey;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// Metadata of a region.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -58,6 +58,8 @@ pub(super) struct StackIndex {
     levels: Vec<EvictionQueue>,
     /// Bytes in memory of prefetched regions that have not been read yet.
     prefetched_bytes: u64,
+    /// Regions that have entered or left a level since they were last taken. `None` if the caller takes none.
+    moved: Option<HashSet<RegionKey>>,
 }
 
 impl StackIndex {
@@ -66,7 +68,22 @@ impl StackIndex {
             entries: HashMap::new(),
             levels: policies.map(EvictionQueue::new).collect(),
             prefetched_bytes: 0,
+            moved: None,
         }
+    }
+
+    /// Takes the regions that have moved since the last call. The first call starts the record.
+    pub(super) fn take_moved(&mut self) -> HashSet<RegionKey> {
+        self.moved.replace(HashSet::new()).unwrap_or_default()
+    }
+
+    fn note_move(&mut self, key: RegionKey) {
+        self.moved.iter_mut().for_each(|moved| _ = moved.insert(key));
+    }
+
+    /// Returns the fastest level that has a region.
+    pub(super) fn fastest(&self, key: RegionKey) -> Option<usize> {
+        self.levels.iter().position(|level| level.contains(key))
     }
 
     /// Adds a region that a level held at start.
@@ -176,8 +193,11 @@ impl StackIndex {
 
     /// Adds a region to a level, or records a read or a changed value.
     pub(super) fn touch(&mut self, level: usize, key: RegionKey) {
-        if let Some(Entry { about, .. }) = self.entries.get(&key) {
-            self.levels[level].touch(key, about.bytes, about.ranked_seconds());
+        let Some(Entry { about, .. }) = self.entries.get(&key) else { return };
+        let is_new = !self.levels[level].contains(key);
+        self.levels[level].touch(key, about.bytes, about.ranked_seconds());
+        if is_new {
+            self.note_move(key);
         }
     }
 
@@ -210,6 +230,7 @@ impl StackIndex {
     }
 
     fn leave(&mut self, level: usize, key: RegionKey) {
+        self.note_move(key);
         self.end_prefetch(level, key);
         if let Some(entry) = self.entries.get_mut(&key) {
             entry.pinned_in = entry.pinned_in.filter(|kept| *kept != level);

@@ -5,9 +5,14 @@
 
 use crate::message::RemoteRegion;
 use crate::plan::{ExecutionPlan, PlannedInstance};
+use crate::storage::ReadSource;
 use crate::{InstanceId, WorkerId};
 use pleach_regions::RegionKey;
-use std::collections::{BTreeSet, HashMap};
+use pleach_workflow::TierKind;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+/// Workers that hold a region, and the kind of the spill tier of each copy that is not in memory.
+pub(crate) type Holders = BTreeMap<WorkerId, Option<TierKind>>;
 
 /// Readers, producers and holders of all regions with readers.
 #[derive(Debug)]
@@ -18,7 +23,7 @@ pub(crate) struct Regions {
     /// The instance that stores each region with readers.
     producers: HashMap<RegionKey, InstanceId>,
     /// Workers that hold each stored region, while it is referenced.
-    holders: HashMap<RegionKey, BTreeSet<WorkerId>>,
+    holders: HashMap<RegionKey, Holders>,
 }
 
 impl Regions {
@@ -51,7 +56,7 @@ impl Regions {
     }
 
     /// Returns the holders of a region. At least one.
-    pub(crate) fn holders(&self, key: RegionKey) -> Option<&BTreeSet<WorkerId>> {
+    pub(crate) fn holders(&self, key: RegionKey) -> Option<&Holders> {
         self.holders.get(&key)
     }
 
@@ -61,20 +66,34 @@ impl Regions {
 
     /// Returns the workers that hold regions, once for each region.
     pub(crate) fn holding_workers(&self) -> impl Iterator<Item = WorkerId> {
-        self.holders.values().flatten().copied().filter(|holder| *holder != WorkerId::SHARED)
+        self.holders.values().flat_map(BTreeMap::keys).copied().filter(|holder| *holder != WorkerId::SHARED)
     }
 
-    /// Returns whether a worker must transfer a stored region to read it.
-    pub(crate) fn is_remote(&self, key: RegionKey, worker: WorkerId) -> bool {
-        self.holders.get(&key).is_some_and(|holders| !holders.contains(&worker))
+    /// Returns the copy of a stored region that a worker would read. `None` if no copy is known, as of regions from files.
+    pub(crate) fn source(&self, key: RegionKey, worker: WorkerId) -> Option<ReadSource> {
+        let holders = self.holders.get(&key)?;
+        Some(match holders.get(&worker) {
+            Some(tier) => ReadSource::Local(*tier),
+            None => {
+                let shared = holders.contains_key(&WorkerId::SHARED);
+                ReadSource::Remote { worker: holders.len() > usize::from(shared), shared }
+            }
+        })
+    }
+
+    /// Records the tier of a holder's copy, or `None` for memory. Ignores workers that do not hold the region.
+    pub(crate) fn set_tier(&mut self, worker: WorkerId, key: RegionKey, tier: Option<TierKind>) {
+        if let Some(known) = self.holders.get_mut(&key).and_then(|holders| holders.get_mut(&worker)) {
+            *known = tier;
+        }
     }
 
     /// Returns the locations of those regions that a worker must transfer to read them.
     pub(crate) fn locate(&self, keys: &BTreeSet<RegionKey>, worker: WorkerId) -> Vec<RemoteRegion> {
         let remote = keys.iter().filter_map(|&key| {
-            let holders = self.holders.get(&key).filter(|holders| !holders.contains(&worker))?;
-            let workers = holders.iter().copied().filter(|holder| *holder != WorkerId::SHARED).collect();
-            Some(RemoteRegion { key, workers, shared: holders.contains(&WorkerId::SHARED) })
+            let holders = self.holders.get(&key).filter(|holders| !holders.contains_key(&worker))?;
+            let workers = holders.keys().copied().filter(|holder| *holder != WorkerId::SHARED).collect();
+            Some(RemoteRegion { key, workers, shared: holders.contains_key(&WorkerId::SHARED) })
         });
         remote.collect()
     }
@@ -108,7 +127,7 @@ impl Regions {
     pub(crate) fn add_holder(&mut self, worker: WorkerId, key: RegionKey) -> bool {
         let counts = self.is_used(key) && self.producers.contains_key(&key);
         if counts {
-            self.holders.entry(key).or_default().insert(worker);
+            self.holders.entry(key).or_default().insert(worker, None);
         }
         counts
     }
@@ -118,7 +137,7 @@ impl Regions {
         if let Some(holders) = self.holders.get_mut(&key) {
             assert!(!holders.is_empty(), "{worker} has copied {key}, which has an empty set of holders");
             assert!(self.users.contains_key(&key), "{worker} has copied {key}, which is held without a user");
-            holders.insert(worker);
+            holders.insert(worker, None);
         }
     }
 
@@ -129,12 +148,13 @@ impl Regions {
 
     /// Returns whether another worker holds a region.
     pub(crate) fn is_stored_elsewhere(&self, key: RegionKey, worker: WorkerId) -> bool {
-        self.holders.get(&key).is_some_and(|holders| holders.iter().any(|holder| *holder != worker))
+        self.holders.get(&key).is_some_and(|holders| holders.keys().any(|holder| *holder != worker))
     }
 
     /// Returns the regions whose sole copy is on a worker, ascending.
     pub(crate) fn sole_copies(&self, worker: WorkerId) -> Vec<RegionKey> {
-        let sole = self.holders.iter().filter(|(_, holders)| holders.len() == 1 && holders.contains(&worker));
+        let sole =
+            self.holders.iter().filter(|(_, holders)| holders.len() == 1 && holders.contains_key(&worker));
         let mut keys: Vec<RegionKey> = sole.map(|(key, _)| *key).collect();
         // The order of a hash map differs between runs, and a replay must repeat each message.
         keys.sort_unstable();
@@ -144,7 +164,7 @@ impl Regions {
     /// Removes a worker from the holders of a region. Returns whether it was one.
     pub(crate) fn remove_holder(&mut self, worker: WorkerId, key: RegionKey) -> bool {
         let Some(holders) = self.holders.get_mut(&key) else { return false };
-        let was_holder = holders.remove(&worker);
+        let was_holder = holders.remove(&worker).is_some();
         if holders.is_empty() {
             self.holders.remove(&key);
         }
@@ -157,7 +177,7 @@ impl Regions {
     pub(crate) fn remove_sent_holders(&mut self, key: RegionKey, sent: Option<&RemoteRegion>) -> bool {
         let Some(holders) = self.holders.get_mut(&key) else { return false };
         match sent {
-            Some(sent) => holders.retain(|holder| match *holder {
+            Some(sent) => holders.retain(|holder, _| match *holder {
                 WorkerId::SHARED => !sent.shared,
                 holder => !sent.workers.contains(&holder),
             }),
@@ -174,7 +194,7 @@ impl Regions {
     pub(crate) fn remove_worker(&mut self, worker: WorkerId) -> Vec<RegionKey> {
         let mut lost = Vec::new();
         self.holders.retain(|key, holders| {
-            if holders.remove(&worker) && holders.is_empty() {
+            if holders.remove(&worker).is_some() && holders.is_empty() {
                 lost.push(*key);
             }
             !holders.is_empty()

@@ -1,0 +1,174 @@
+//! Tiers of regions for placement by the manager: regions that have moved since the last report, and rates of reads.
+//!
+//! A report has a limited number of regions, and the rest follows with the next one. Reports repeat regions that have not moved: a
+//! manager that was started again has forgotten their tiers, and one that learns of an output after its demotion takes it to be in
+//! memory.
+
+use super::SpillStore;
+use parking_lot::Mutex;
+use pleach_dispatch::message::{MAX_REGION_TIERS, RegionTiers};
+use pleach_regions::{RamTier, RegionKey};
+use pleach_storage::LevelId;
+use pleach_workflow::TierKind;
+use std::collections::BTreeSet;
+use std::ops::Bound;
+use std::time::Duration;
+
+/// Weight of the last read in the moving average, as for transfers between workers.
+const WEIGHT: f64 = 0.2;
+
+/// Regions to report, and rates.
+#[derive(Debug, Default)]
+pub(super) struct PlacementReport {
+    /// Regions that have moved. `None` until the first report, so that a store without a manager records none.
+    moved: Mutex<Option<BTreeSet<RegionKey>>>,
+    /// The last region that was repeated.
+    repeated: Mutex<Option<RegionKey>>,
+    /// Seconds per byte by kind, as moving averages.
+    rates: Mutex<[Option<f64>; TierKind::ALL.len()]>,
+}
+
+impl SpillStore {
+    /// Records that a region has left or entered memory.
+    pub(crate) fn note_move(&self, key: RegionKey) {
+        self.placement.moved.lock().iter_mut().for_each(|moved| _ = moved.insert(key));
+    }
+
+    /// Records a read from a tier.
+    #[expect(clippy::cast_precision_loss, reason = "an average")]
+    pub(super) fn note_read(&self, level: LevelId, bytes: u64, time: Duration) {
+        let Some(kind) = self.kind(level) else { return };
+        // An empty region would give an infinite rate.
+        let now = time.as_secs_f64() / bytes.max(1) as f64;
+        let average = &mut self.placement.rates.lock()[kind as usize];
+        *average = Some(average.map_or(now, |before| before + WEIGHT * (now - before)));
+    }
+
+    /// Takes the tiers of regions that have moved since the last report. With `repeats`, those of other regions and the rates
+    /// follow as far as there is room. `None` if there is nothing to report.
+    pub(crate) fn take_tiers(&self, ram: &RamTier, repeats: bool) -> Option<RegionTiers> {
+        let stored = self.stack.take_moved();
+        let keys: Vec<RegionKey> = {
+            let retained = self.retained.lock();
+            let mut moved = self.placement.moved.lock();
+            let moved = moved.get_or_insert_default();
+            if !stored.is_empty() {
+                let entries = retained.iter().filter(|(_, kept)| stored.contains(&kept.stored));
+                moved.extend(entries.map(|(key, _)| *key));
+            }
+            if repeats {
+                let room = MAX_REGION_TIERS.saturating_sub(moved.len());
+                let mut last = self.placement.repeated.lock();
+                let after = last.map_or(Bound::Unbounded, Bound::Excluded);
+                let next = retained.range((after, Bound::Unbounded)).take(room);
+                let next: Vec<RegionKey> = next.map(|(key, _)| *key).collect();
+                // Begins again after the last region.
+                *last = next.last().copied().filter(|_| next.len() == room);
+                moved.extend(next);
+            }
+            let keys = moved.iter().copied().take(MAX_REGION_TIERS).collect();
+            *moved = moved.iter().copied().skip(MAX_REGION_TIERS).collect();
+            keys
+        };
+        let tier = |key: RegionKey| match ram.bytes(key) {
+            Some(_) => Some((key, None)),
+            None => {
+                let stored = self.retained.lock().get(&key)?.stored;
+                Some((key, self.kind(self.stack.fastest(stored)?)))
+            }
+        };
+        let regions: Vec<_> = keys.into_iter().filter_map(tier).collect();
+        let rates = if repeats { self.rates() } else { Vec::new() };
+        (!regions.is_empty() || !rates.is_empty()).then_some(RegionTiers { regions, rates })
+    }
+
+    /// Returns the measured rates in bytes per second.
+    fn rates(&self) -> Vec<(TierKind, f64)> {
+        let measured = *self.placement.rates.lock();
+        let kinds = TierKind::ALL.into_iter().zip(measured);
+        kinds.filter_map(|(kind, seconds)| Some((kind, seconds?.recip()))).collect()
+    }
+
+    /// Returns the kind of a level. `None` for memory.
+    fn kind(&self, LevelId(level): LevelId) -> Option<TierKind> {
+        let name = &self.stack.levels().get(level)?.name;
+        TierKind::ALL.into_iter().find(|kind| kind.name() == name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pleach_regions::{DataRegion, Raster};
+    use pleach_storage::{BoundedRam, EvictionPolicy, TierLevel, TierStack, WriteMode};
+    use std::sync::Arc;
+
+    /// A store with an SSD for 2 regions of 1,000 B over a shared tier, each of them in memory.
+    fn store() -> SpillStore {
+        let level = |name: &str, bytes: u64| TierLevel {
+            name: name.to_owned(),
+            tier: Arc::new(BoundedRam::new(Arc::default(), bytes)),
+            policy: EvictionPolicy::Lru,
+            write: WriteMode::Back,
+            shared: false,
+        };
+        SpillStore::new(TierStack::new(vec![level("ssd", 2500), level("lustre", 100_000)])).expect("threads")
+    }
+
+    fn region() -> Arc<DataRegion> {
+        Arc::new(DataRegion::Mask(Raster::filled(1000, 1, 1, 255).expect("a raster")))
+    }
+
+    fn key(name: u8) -> RegionKey {
+        RegionKey([name; 16])
+    }
+
+    fn tiers(store: &SpillStore, ram: &RamTier, repeats: bool) -> Vec<(u8, Option<TierKind>)> {
+        let report = store.take_tiers(ram, repeats).unwrap_or_default();
+        report.regions.into_iter().map(|(key, tier)| (key.0[0], tier)).collect()
+    }
+
+    #[test]
+    fn report_has_the_moves_between_all_tiers_and_memory() {
+        let (store, ram) = (store(), RamTier::new(Arc::default()));
+        assert_eq!(tiers(&store, &ram, false), []);
+        assert!(store.write(key(1), &region(), None) && store.write(key(2), &region(), None));
+        assert_eq!(tiers(&store, &ram, false), [(1, Some(TierKind::Ssd)), (2, Some(TierKind::Ssd))]);
+        assert_eq!(tiers(&store, &ram, false), [], "nothing has moved");
+        // The third one demotes the first within the stack, and no caller takes part in that.
+        assert!(store.write(key(3), &region(), None));
+        assert_eq!(tiers(&store, &ram, false), [(1, Some(TierKind::Lustre)), (3, Some(TierKind::Ssd))]);
+        let read = store.get(key(1)).expect("it is stored");
+        ram.insert(key(1), read).expect("no other content");
+        store.note_move(key(1));
+        assert_eq!(tiers(&store, &ram, false), [(1, None)]);
+        ram.move_down(key(1));
+        store.note_move(key(1));
+        assert_eq!(tiers(&store, &ram, false), [(1, Some(TierKind::Lustre))]);
+        store.remove(key(2));
+        assert_eq!(tiers(&store, &ram, false), [], "a removed region has no tier");
+        let all = [(1, Some(TierKind::Lustre)), (3, Some(TierKind::Ssd))];
+        assert_eq!([tiers(&store, &ram, true), tiers(&store, &ram, true)], [all.to_vec(), all.to_vec()]);
+        let rates = store.take_tiers(&ram, true).expect("a rate").rates;
+        assert!(matches!(rates[..], [(TierKind::Lustre, rate)] if rate > 0.0), "{rates:?}");
+    }
+
+    #[test]
+    fn long_lists_are_reported_in_parts() {
+        let (store, ram) = (store(), RamTier::new(Arc::default()));
+        let _ = store.take_tiers(&ram, false);
+        let keys = |range: std::ops::Range<u32>| {
+            range.map(|number| {
+                let mut key = [0; 16];
+                key[..4].copy_from_slice(&(number + 1).to_be_bytes());
+                RegionKey(key)
+            })
+        };
+        for key in keys(0..1500) {
+            ram.insert(key, region()).expect("a new region");
+            store.note_move(key);
+        }
+        let sizes = [0; 3].map(|_| tiers(&store, &ram, false).len());
+        assert_eq!(sizes, [1024, 476, 0]);
+    }
+}

@@ -1,0 +1,180 @@
+//! Expected time to read the inputs of a bucket, by the tier of the copy that a worker would read.
+//!
+//! A region in the worker's memory costs nothing. A spilled one costs its bytes at the rate of its tier, and a region of another
+//! worker the transfer over the link, or a read of the shared tier where that has a copy and is faster. Workers measure their
+//! rates. Until then, the stated ones count.
+
+use super::TransferCost;
+use crate::WorkerId;
+use pleach_workflow::TierKind;
+
+/// 500 MB/s: sequential reads of a solid-state disk on SATA III, whose link limits it to 550 MB/s.
+const SSD_BYTES_PER_SECOND: f64 = 5e8;
+
+/// 150 MB/s: sequential reads of a disk with 7,200 revolutions a minute, averaged over its tracks.
+const HDD_BYTES_PER_SECOND: f64 = 1.5e8;
+
+/// 250 MB/s: one client that reads a file of one stripe, whose server has a few rotating disks.
+const LUSTRE_BYTES_PER_SECOND: f64 = 2.5e8;
+
+/// 90 MB/s for one request, by the guide to the performance of Amazon S3 (85 to 90 MB/s).
+const S3_BYTES_PER_SECOND: f64 = 9e7;
+
+/// 1 Gbit/s: the slowest usual network of a cluster. An unmeasured link is then slower than a worker's own disks.
+const LINK_BYTES_PER_SECOND: f64 = 1.25e8;
+
+/// Rates at which one worker reads regions, measured or stated.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ReadRates {
+    link: TransferCost,
+    /// Bytes per second, in the order of [`TierKind::ALL`].
+    tiers: [f64; TierKind::ALL.len()],
+    /// Kind of the tier that all workers share.
+    shared: TierKind,
+}
+
+impl Default for ReadRates {
+    /// Returns the stated rates.
+    fn default() -> Self {
+        Self {
+            link: TransferCost { bytes_per_second: LINK_BYTES_PER_SECOND, latency_seconds: 0.0 },
+            tiers: [SSD_BYTES_PER_SECOND, HDD_BYTES_PER_SECOND, LUSTRE_BYTES_PER_SECOND, S3_BYTES_PER_SECOND],
+            shared: TierKind::Lustre,
+        }
+    }
+}
+
+impl ReadRates {
+    /// Sets the measured cost of transfers from other workers.
+    pub fn set_link(&mut self, cost: TransferCost) {
+        self.link = cost;
+    }
+
+    /// Sets the measured rate of a tier in bytes per second. Ignores rates that no tier has.
+    pub fn set_tier(&mut self, kind: TierKind, bytes_per_second: f64) {
+        if bytes_per_second.is_finite() && bytes_per_second > 0.0 {
+            self.tiers[kind as usize] = bytes_per_second;
+            if matches!(kind, TierKind::Lustre | TierKind::S3) {
+                self.shared = kind;
+            }
+        }
+    }
+
+    /// Returns the seconds to read a region of `bytes`.
+    #[expect(clippy::cast_precision_loss, reason = "a prediction")]
+    fn seconds(&self, source: ReadSource, bytes: u64) -> f64 {
+        let tier = |kind: TierKind| bytes as f64 / self.tiers[kind as usize];
+        match source {
+            ReadSource::Local(None) => 0.0,
+            ReadSource::Local(Some(kind)) => tier(kind),
+            ReadSource::Remote { worker, shared } => {
+                let link = if worker { self.link.seconds(bytes) } else { f64::INFINITY };
+                if shared { link.min(tier(self.shared)) } else { link }
+            }
+        }
+    }
+}
+
+/// Copy of a region that a worker would read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReadSource {
+    /// Its own, in memory or in a spill tier of this kind.
+    Local(Option<TierKind>),
+    /// That of another worker, that in a shared tier, or the faster of both.
+    Remote {
+        /// Whether another worker has a copy.
+        worker: bool,
+        /// Whether a shared tier has a copy.
+        shared: bool,
+    },
+}
+
+/// Worker that would read the inputs of a bucket.
+#[derive(Clone, Copy, Debug)]
+pub struct Reader<'a> {
+    /// The worker.
+    pub worker: WorkerId,
+    /// Its rates.
+    pub rates: &'a ReadRates,
+}
+
+/// Expected cost of reading regions. Costs are compared by their time, and those of one time by the bytes from other nodes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ReadCost {
+    /// An integer, so that costs have a total order.
+    nanoseconds: u64,
+    remote_bytes: u64,
+}
+
+impl ReadCost {
+    /// Nothing to read.
+    pub const NONE: Self = Self { nanoseconds: 0, remote_bytes: 0 };
+    /// More than any other cost.
+    pub const MAX: Self = Self { nanoseconds: u64::MAX, remote_bytes: u64::MAX };
+
+    /// Adds a region.
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates, and is positive")]
+    pub fn add(&mut self, source: ReadSource, bytes: u64, rates: &ReadRates) {
+        let nanoseconds = (rates.seconds(source, bytes) * 1e9) as u64;
+        self.nanoseconds = self.nanoseconds.saturating_add(nanoseconds);
+        if matches!(source, ReadSource::Remote { .. }) {
+            self.remote_bytes = self.remote_bytes.saturating_add(bytes);
+        }
+    }
+
+    /// Returns whether no region comes from another node.
+    #[must_use]
+    pub fn is_local(self) -> bool {
+        self.remote_bytes == 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cost(source: ReadSource, rates: &ReadRates) -> ReadCost {
+        let mut cost = ReadCost::default();
+        cost.add(source, 1_000_000, rates);
+        cost
+    }
+
+    #[test]
+    fn slower_copies_cost_more() {
+        let rates = ReadRates::default();
+        let own = |kind| ReadSource::Local(Some(kind));
+        let remote = |worker, shared| ReadSource::Remote { worker, shared };
+        let sources = [
+            ReadSource::Local(None),
+            own(TierKind::Ssd),
+            own(TierKind::Lustre),
+            remote(true, true),
+            own(TierKind::Hdd),
+            remote(true, false),
+            own(TierKind::S3),
+        ];
+        assert!(sources.is_sorted_by_key(|source| cost(*source, &rates)));
+        assert_eq!(cost(ReadSource::Local(None), &rates), ReadCost::NONE);
+        assert_eq!(cost(own(TierKind::Ssd), &rates).nanoseconds, 2_000_000);
+    }
+
+    #[test]
+    fn measured_rates_replace_the_stated_ones() {
+        let mut rates = ReadRates::default();
+        let (ssd, remote) =
+            (ReadSource::Local(Some(TierKind::Ssd)), ReadSource::Remote { worker: true, shared: false });
+        assert!(cost(ssd, &rates) < cost(remote, &rates));
+        rates.set_link(TransferCost { bytes_per_second: 3e9, latency_seconds: 1e-4 });
+        assert!(cost(remote, &rates) < cost(ssd, &rates));
+        // Transfers that take no time still cost their bytes.
+        rates.set_link(TransferCost::FREE);
+        assert!(cost(remote, &rates) > cost(ReadSource::Local(None), &rates));
+        for wrong in [0.0, -1.0, f64::NAN, f64::INFINITY] {
+            rates.set_tier(TierKind::Ssd, wrong);
+        }
+        assert_eq!(cost(ssd, &rates).nanoseconds, 2_000_000);
+        rates.set_tier(TierKind::S3, 1e9);
+        let shared = ReadSource::Remote { worker: false, shared: true };
+        assert_eq!(cost(shared, &rates).nanoseconds, 1_000_000);
+    }
+}
