@@ -7,6 +7,7 @@ mod apart;
 mod contract;
 mod damage;
 mod faults;
+mod fuse;
 mod gate;
 mod guard;
 mod hanging;
