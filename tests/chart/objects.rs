@@ -265,7 +265,7 @@ fn roles_grant_minimal_rights() {
         if values == "manager-scaled" {
             let scales = "rel-pleach-manager: get update deployments/scale rel-pleach-spot rel-pleach-large";
             expected.insert(2, scales.to_owned());
-            expected.insert(3, "rel-pleach-manager: list pods ".to_owned());
+            expected.insert(3, "rel-pleach-manager: list watch pods ".to_owned());
         }
         rules.sort();
         assert_eq!(rules, expected, "{values}");

@@ -2,7 +2,7 @@
 
 use crate::chart::Tools;
 use crate::cluster::{self, Cluster, DEADLINE, LOOK_AGAIN};
-use crate::kubernetes::{Kubernetes, PodPhase};
+use crate::kubernetes::{Kubernetes, PodPhase, PodRequest, WatchFault};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fs;
@@ -59,7 +59,10 @@ impl<'a> Site<'a> {
                         self.cluster.ask_to_leave(&name);
                     }
                 }
-                PodPhase::Running | PodPhase::Terminating => {}
+                PodPhase::Evicted if self.cluster.workers.contains_key(&name) => {
+                    self.cluster.kill_worker(&name)
+                }
+                PodPhase::Running | PodPhase::Terminating | PodPhase::Evicted => {}
             }
         }
         for (name, _) in self.cluster.ended() {
@@ -150,6 +153,72 @@ fn deployment_is_scaled_for_a_study_and_to_its_minimum_after_it() {
     assert!(!log.contains("not by this manager"), "{log}");
     // Conflicts and expired lists need no second attempt of the manager.
     assert!(!log.contains(": 409: ") && !log.contains(": 410: "), "{log}");
+}
+
+/// Ends of watches cause one more watch, expired versions one more list, and nothing else lists the pods.
+#[test]
+fn pods_are_watched_through_all_ends_of_a_watch_and_evictions_are_reported() {
+    let study = cluster::study(60, 256);
+    let expected = cluster::expected(&study);
+    let mut site = Site::new(&study, &POOLS.replace("idle_seconds = 1", "idle_seconds = 600"), 0);
+    site.kubernetes.disturb_watches(&[
+        WatchFault::Close,
+        WatchFault::Cut,
+        WatchFault::Gone,
+        WatchFault::GoneEvent,
+    ]);
+    site.cluster.start_manager();
+    let id = site.cluster.submit(&["--deadline", "1s"]);
+    site.until(|site| site.joined() == Some(3) && site.kubernetes.has_disturbed_watches());
+    // Fault 4 is answered at once by a list, from whose version the fifth watch begins.
+    let watches = |site: &Site<'_>| {
+        let requests = site.kubernetes.pod_requests();
+        requests.into_iter().filter(|request| *request != PodRequest::List).count()
+    };
+    site.until(|site| watches(site) == 5);
+    let evicted = site.kubernetes.deployed().remove(0).0;
+    site.kubernetes.evict_pod(&evicted);
+    let reason =
+        format!("pool spot: pod {evicted} has failed: Evicted: The node was low on resource: memory.");
+    site.until(|site| site.remark() == reason);
+    site.until(|site| site.cluster.has_ended(&id));
+    assert_eq!(site.cluster.completed(&id), expected);
+
+    let requests = site.kubernetes.pod_requests();
+    let lists = requests.iter().filter(|request| **request == PodRequest::List).count();
+    // The first observation, the first list of the watch, and one list for each expired version.
+    assert_eq!(lists, 4, "{requests:?}");
+    let versions: Vec<&String> = requests
+        .iter()
+        .filter_map(|request| match request {
+            PodRequest::Watch(version) => Some(version),
+            PodRequest::List => None,
+        })
+        .collect();
+    assert!(versions.len() >= 5, "{requests:?}");
+    // A closed watch continues after its last event, and a cut event comes again.
+    assert_ne!(versions[0], versions[1], "{requests:?}");
+    assert_eq!(versions[1], versions[2], "{requests:?}");
+    let log = site.cluster.log("manager");
+    assert!(!log.contains("are not watched"), "{log}");
+}
+
+/// A role of an earlier chart has no right to watch. The pods are listed.
+#[test]
+fn pods_are_listed_without_the_right_to_watch() {
+    let study = cluster::study(10, 128);
+    let expected = cluster::expected(&study);
+    let mut site = Site::new(&study, POOLS, 0);
+    site.kubernetes.grant(vec![
+        serde_json::json!({"apiGroups": [""], "resources": ["pods"], "verbs": ["list", "patch"]}),
+        serde_json::json!({"apiGroups": ["apps"], "resources": ["deployments/scale"], "verbs": ["get", "update"]}),
+    ]);
+    site.cluster.start_manager();
+    site.until(|site| site.remark().contains("the pods of pool spot are not watched: "));
+    assert!(site.remark().contains("403: GET "), "{}", site.remark());
+    let id = site.cluster.submit(&["--deadline", "1s"]);
+    site.until(|site| site.cluster.has_ended(&id));
+    assert_eq!(site.cluster.completed(&id), expected);
 }
 
 /// A restarted manager reads the number and keeps it. Without a study, the pods end with the manager.

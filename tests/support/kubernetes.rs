@@ -1,12 +1,15 @@
 //! Test server for the part of the Kubernetes API that a manager uses.
 //!
-//! Over TLS and with a token that changes, it accepts merge patches of pods, lists pods in pages, and reads and sets the scale of
+//! Over TLS and with a token that changes, it accepts merge patches of pods, lists pods in pages, watches them, and reads and sets the scale of
 //! deployments. Requests without a valid token get 401, unknown objects 404, writes of old versions 409, as in a cluster.
 
 #[path = "kubernetes/deployments.rs"]
 mod deployments;
+#[path = "kubernetes/watch.rs"]
+mod watch;
 
 pub(crate) use deployments::PodPhase;
+pub(crate) use watch::{PodRequest, WatchFault};
 
 use deployments::Deployments;
 use parking_lot::Mutex;
@@ -154,7 +157,16 @@ fn serve(socket: TcpStream, config: Arc<ServerConfig>, kept: &Mutex<Kept>) {
     let mut stream = BufReader::new(StreamOwned::new(connection, socket));
     // The loop ends when the client disconnects or refuses the certificate.
     while let Ok(request) = request(&mut stream) {
-        let (status, body) = answer(&request, &mut kept.lock());
+        // In a statement of its own: the lock must not be held by a watch.
+        let refusal = refused(&request, &kept.lock());
+        let (status, body) = match refusal {
+            None if request.is_watch() => match watch::serve(&request, stream.get_mut(), kept) {
+                // A watch ends its connection.
+                Ok(()) => return,
+                Err(refusal) => refusal,
+            },
+            _ => answer(&request, &mut kept.lock()),
+        };
         let body = body.to_string();
         let head = format!(
             "HTTP/1.1 {status} X\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
@@ -213,15 +225,28 @@ fn refusal(status: u16, message: &str) -> (u16, Value) {
     (status, json!({"kind": "Status", "apiVersion": "v1", "code": status, "message": message}))
 }
 
+impl Request {
+    fn is_watch(&self) -> bool {
+        self.target.starts_with("/api/v1/namespaces/studies/pods?") && self.target.contains("watch=true")
+    }
+}
+
+/// The refusal of a request without a valid token or without the right.
+fn refused(request: &Request, kept: &Kept) -> Option<(u16, Value)> {
+    if request.authorization != format!("Bearer {}", kept.token) {
+        return Some(refusal(401, "Unauthorized"));
+    }
+    if kept.rules.as_ref().is_some_and(|rules| !is_granted(request, rules)) {
+        let what = format!("{} {} is forbidden by the role", request.method, request.target);
+        return Some(refusal(403, &what));
+    }
+    None
+}
+
 fn answer(request: &Request, kept: &mut Kept) -> (u16, Value) {
     let pod = request.target.strip_prefix("/api/v1/namespaces/studies/pods/");
-    let is_valid = request.authorization == format!("Bearer {}", kept.token);
     let answer = match pod {
-        _ if !is_valid => refusal(401, "Unauthorized"),
-        _ if kept.rules.as_ref().is_some_and(|rules| !is_granted(request, rules)) => {
-            let what = format!("{} {} is forbidden by the role", request.method, request.target);
-            refusal(403, &what)
-        }
+        _ if refused(request, kept).is_some() => refused(request, kept).expect("a refusal"),
         Some(pod) => patch_pod(request, pod, kept),
         None if kept.fails.is_some() => refusal(kept.fails.unwrap_or(500), "not in the mood"),
         None => {
@@ -247,6 +272,7 @@ fn is_granted(request: &Request, rules: &[Value]) -> bool {
     let (kind, name) = (parts.next().unwrap_or_default(), parts.next());
     let resource = parts.next().map_or_else(|| kind.to_owned(), |below| format!("{kind}/{below}"));
     let verb = match (request.method.as_str(), name) {
+        ("GET", None) if request.is_watch() => "watch",
         ("GET", None) => "list",
         ("GET", Some(_)) => "get",
         ("PUT", _) => "update",

@@ -20,8 +20,11 @@ use super::{OwnedWorkers, ProvisionPool};
 /// 60 s between two observations without changes, as between two lists of other drivers.
 const OBSERVE_EVERY_SECONDS: f64 = 60.0;
 
-/// 5 s between two observations with changes: two requests, which a cluster answers within milliseconds.
+/// 5 s between two observations with changes of workers that are not watched: two requests, which a cluster answers within milliseconds.
 const OBSERVE_AGAIN_SECONDS: f64 = 5.0;
+
+/// 1 s between two observations at changes of watched workers: a hundred workers start with several changes each.
+const OBSERVE_CHANGES_SECONDS: f64 = 1.0;
 
 /// 30 s after a refused request: missing rights and expired credentials need longer than one step.
 const RETRY_SECONDS: f64 = 30.0;
@@ -44,6 +47,8 @@ pub struct ScaleObservation {
     pub existing: u32,
     /// Reason why a worker does not start.
     pub obstacle: Option<String>,
+    /// Whether the driver reports changes of the workers by [`ScaledPool::observe_soon`].
+    pub is_watched: bool,
 }
 
 /// Input of a step.
@@ -108,6 +113,10 @@ pub struct ScaledPool {
     /// Last known state. `None` before the first observation.
     seen: Option<ScaleObservation>,
     is_calling: bool,
+    /// Whether workers have changed since the last observation was requested.
+    has_news: bool,
+    /// Time of the last request of an observation.
+    observed_seconds: f64,
     serving: u32,
     draining: u32,
     /// Time since which workers have been missing without any joining.
@@ -132,6 +141,8 @@ impl ScaledPool {
             pool: PoolState::new(settings),
             seen: None,
             is_calling: false,
+            has_news: false,
+            observed_seconds: f64::NEG_INFINITY,
             serving: 0,
             draining: 0,
             short_since_seconds: None,
@@ -200,6 +211,8 @@ impl ScaledPool {
                 // The workers of this number have their start-up time from now on.
                 self.short_since_seconds = (replicas > self.serving).then_some(now);
                 self.observe_after_seconds = now + OBSERVE_AGAIN_SECONDS;
+                // Workers that the controller does not create cause no change.
+                self.next_observation_seconds = self.observe_after_seconds;
                 effects.push(self.remark(|pool| ScaleRemark::Set { pool, before, replicas }));
             }
             ScaleAnswer::NotSet { reason } => {
@@ -213,6 +226,13 @@ impl ScaledPool {
             }
         }
         effects
+    }
+
+    /// Takes a change of the watched workers, which are observed now, or with the next step during a call.
+    pub fn observe_soon(&mut self, now_seconds: f64) -> Option<ScaleEffect> {
+        self.advance(now_seconds);
+        self.has_news = true;
+        if self.is_calling || self.seen.is_none() { None } else { self.observe(false) }
     }
 
     /// Returns the numbers of the pool.
@@ -302,10 +322,17 @@ impl ScaledPool {
     }
 
     fn observe(&mut self, has_changes: bool) -> Option<ScaleEffect> {
-        let is_due = has_changes || self.now_seconds >= self.next_observation_seconds;
-        if !is_due || self.now_seconds < self.observe_after_seconds {
+        let is_watched = self.seen.as_ref().is_some_and(|seen| seen.is_watched);
+        let is_periodic = self.now_seconds >= self.observe_after_seconds
+            && (self.now_seconds >= self.next_observation_seconds || (has_changes && !is_watched));
+        // After a refused observation, news wait as well.
+        let is_new = self.has_news
+            && !self.pool.is_unlistable
+            && self.now_seconds >= self.observed_seconds + OBSERVE_CHANGES_SECONDS;
+        if !is_periodic && !is_new {
             return None;
         }
+        (self.has_news, self.observed_seconds) = (false, self.now_seconds);
         self.is_calling = true;
         Some(ScaleEffect::Observe)
     }

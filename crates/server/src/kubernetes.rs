@@ -1,13 +1,15 @@
 //! Client for the API of the Kubernetes cluster that runs this process as a pod. In its namespace, it sets annotations
-//! of other pods, lists pods, and reads and sets the scale of deployments, if the service account is allowed to.
+//! of other pods, lists and watches pods, and reads and sets the scale of deployments, if the service account is allowed to.
 //!
 //! The cluster mounts a folder with the certificate of its authority and the token of the service account. Both files
 //! change while the process runs, so each round reads them again.
 
 mod pods;
 mod scale;
+mod watch;
 
 pub(crate) use pods::Pod;
+pub(crate) use watch::{PodChange, PodWatch};
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;

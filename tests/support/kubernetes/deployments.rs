@@ -3,6 +3,7 @@
 //! A replica set ends pods in the order of Kubernetes (`ActivePodsWithRanks`): pending ones first, then those that are not
 //! ready, then by deletion cost, then the newest. The test starts and ends the processes of the pods.
 
+use super::watch::{PodRequest, Watches};
 use super::{COST, Kubernetes, Request, pod, refusal};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -16,6 +17,8 @@ pub(crate) enum PodPhase {
     Running,
     /// It is being ended.
     Terminating,
+    /// A node has evicted it, and no process runs.
+    Evicted,
 }
 
 /// A request of a scale with its response status.
@@ -27,9 +30,9 @@ pub(crate) struct ScaleRequest {
     pub(crate) status: u16,
 }
 
-struct Pod {
-    phase: PodPhase,
-    deployment: String,
+pub(super) struct Pod {
+    pub(super) phase: PodPhase,
+    pub(super) deployment: String,
     number: u64,
 }
 
@@ -37,11 +40,12 @@ struct Pod {
 pub(super) struct Deployments {
     /// Number of pods that each deployment keeps.
     replicas: BTreeMap<String, u64>,
-    pods: BTreeMap<String, Pod>,
+    pub(super) pods: BTreeMap<String, Pod>,
+    pub(super) watches: Watches,
     requests: Vec<ScaleRequest>,
     /// Requests for pages that continue a list.
     continued: usize,
-    version: u64,
+    pub(super) version: u64,
     count: u64,
     /// Writes that another party precedes.
     conflicts: u32,
@@ -128,7 +132,10 @@ impl Deployments {
             return refusal(400, "this server has only lists in pages");
         }
         let start: usize = match parameter("continue") {
-            None => 0,
+            None => {
+                self.watches.requests.push(PodRequest::List);
+                0
+            }
             Some(_) if self.expired > 0 => {
                 self.expired -= 1;
                 return refusal(
@@ -168,7 +175,7 @@ impl Deployments {
     fn reconcile(&mut self, annotated: &mut BTreeMap<String, Value>) {
         self.version += 1;
         for (deployment, wanted) in self.replicas.clone() {
-            let alive = |pod: &Pod| pod.phase != PodPhase::Terminating;
+            let alive = |pod: &Pod| !matches!(pod.phase, PodPhase::Terminating | PodPhase::Evicted);
             let mut kept: Vec<(PodPhase, i64, u64, String)> = self
                 .of(&deployment)
                 .filter(|(_, pod)| alive(pod))
@@ -196,16 +203,17 @@ impl Deployments {
                 self.pods.insert(name, Pod { phase: PodPhase::Pending, deployment: of, number: self.count });
             }
         }
+        self.record();
     }
 }
 
 /// The label selector of a deployment's pods.
-fn selector(deployment: &str) -> String {
+pub(super) fn selector(deployment: &str) -> String {
     format!("app=pleach,deployment in ({deployment})")
 }
 
 /// Decodes a value of a query (RFC 3986).
-fn decoded(text: &str) -> String {
+pub(super) fn decoded(text: &str) -> String {
     // A plus sign is a space in forms, and Go reads it so.
     let text = text.replace('+', " ");
     let mut parts = text.split('%');
@@ -217,7 +225,7 @@ fn decoded(text: &str) -> String {
     String::from_utf8(bytes).expect("UTF-8")
 }
 
-fn item(name: &str, pod: &Pod) -> Value {
+pub(super) fn item(name: &str, pod: &Pod) -> Value {
     let mut metadata = json!({"name": name, "uid": format!("uid-{}", pod.number), "namespace": "studies"});
     if pod.phase == PodPhase::Terminating {
         metadata["deletionTimestamp"] = json!("2026-11-27T00:00:00Z");
@@ -228,6 +236,8 @@ fn item(name: &str, pod: &Pod) -> Value {
             "message": "0/3 nodes are available: 3 Insufficient cpu."}]}),
         PodPhase::Running | PodPhase::Terminating => json!({"phase": "Running", "containerStatuses": [
             {"name": "worker", "state": {"running": {"startedAt": "2026-11-27T00:00:00Z"}}}]}),
+        PodPhase::Evicted => json!({"phase": "Failed", "reason": "Evicted",
+            "message": "The node was low on resource: memory."}),
     };
     json!({"metadata": metadata, "spec": {"nodeName": "node"}, "status": status})
 }
@@ -238,7 +248,7 @@ impl Kubernetes {
     }
 
     /// Changes deployments as another party, and lets the controllers act.
-    fn change(&self, change: impl FnOnce(&mut Deployments)) {
+    pub(super) fn change(&self, change: impl FnOnce(&mut Deployments)) {
         let mut kept = self.kept.lock();
         let super::Kept { deployments, pods, .. } = &mut *kept;
         change(deployments);

@@ -31,6 +31,8 @@ struct World {
     reads: u32,
     /// Whether another party sets numbers that the machine does not know at once.
     has_others: bool,
+    /// Whether the driver watches the workers.
+    is_watched: bool,
 }
 
 impl World {
@@ -46,6 +48,7 @@ impl World {
             set: Vec::new(),
             reads: 0,
             has_others: false,
+            is_watched: false,
         }
     }
 
@@ -61,7 +64,12 @@ impl World {
                     self.reads += 1;
                     let obstacle = (self.replicas > self.room).then(|| "Insufficient cpu".to_owned());
                     let (replicas, existing) = (self.replicas, self.replicas.min(self.room));
-                    ScaleAnswer::Observed(ScaleObservation { replicas, existing, obstacle })
+                    ScaleAnswer::Observed(ScaleObservation {
+                        replicas,
+                        existing,
+                        obstacle,
+                        is_watched: self.is_watched,
+                    })
                 }
                 (ScaleEffect::Set { .. }, Some(reason)) => ScaleAnswer::NotSet { reason },
                 (ScaleEffect::Set { replicas, is_less }, None) => {
@@ -119,6 +127,39 @@ impl World {
     fn has_no_capacity(&self) -> bool {
         self.machine.counts().has_no_capacity
     }
+}
+
+/// A minute without changes is read once, also while workers are missing. A change is read at once, at most once a second.
+#[test]
+fn watched_workers_are_read_at_changes() {
+    for (is_watched, reads) in [(true, 3), (false, 12)] {
+        let mut world = World::new(0, 8);
+        (world.is_watched, world.room) = (is_watched, 2);
+        // The first read, the one after the number was set, and one a minute.
+        world.steps(70.0, Some(3));
+        assert_eq!(world.replicas, 3);
+        assert!(if is_watched { world.reads <= reads } else { world.reads >= reads }, "{}", world.reads);
+    }
+    let mut world = World::new(0, 8);
+    world.is_watched = true;
+    world.steps(20.0, Some(3));
+    let reads = world.reads;
+    for passed in [0.25, 0.5, 0.75, 1.25] {
+        let effects = world.machine.observe_soon(world.now + passed);
+        world.execute(effects.into_iter().collect());
+    }
+    assert_eq!(world.reads, reads + 2);
+    // Changes during the second are read with a later step.
+    let effects = world.machine.observe_soon(world.now + 1.5);
+    assert_eq!(effects, None);
+    world.steps(4.0, Some(3));
+    assert_eq!(world.reads, reads + 2 + 1);
+    // A refused read is repeated after its time, and not at each change.
+    world.refusal = Some("403".to_owned());
+    world.now += 2.0;
+    let effects = world.machine.observe_soon(world.now);
+    world.execute(effects.into_iter().collect());
+    assert_eq!(world.machine.observe_soon(world.now + 5.0), None);
 }
 
 #[test]

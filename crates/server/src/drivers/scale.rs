@@ -1,7 +1,8 @@
 //! Driver `kubernetes`: the scale of a deployment whose pods are the workers of a pool.
 
-use crate::kubernetes::{ClusterError, Namespace, Pod};
+use crate::kubernetes::{ClusterError, Namespace, Pod, PodChange, PodWatch};
 use crate::pools::{DriverKind, ManagedPool, Pools};
+use parking_lot::Mutex;
 use pleach_provision::ScaleObservation;
 
 /// Scale of the deployment of a pool.
@@ -11,6 +12,8 @@ pub struct ScaleDriver {
     pub pool: String,
     deployment: String,
     namespace: Namespace,
+    /// Watch of the pods since the first observation.
+    watch: Mutex<Option<PodWatch>>,
 }
 
 impl ScaleDriver {
@@ -20,19 +23,37 @@ impl ScaleDriver {
         let driver = |(number, pool): (usize, &ManagedPool)| match &pool.driver.as_ref()?.kind {
             DriverKind::Kubernetes { deployment } => {
                 let (pool, deployment) = (pool.spec.name.clone(), deployment.clone());
-                Some((number, Self { pool, deployment, namespace: namespace.clone() }))
+                let (namespace, watch) = (namespace.clone(), Mutex::new(None));
+                Some((number, Self { pool, deployment, namespace, watch }))
             }
             DriverKind::Process { .. } | DriverKind::Command { .. } => None,
         };
         pools.0.iter().enumerate().filter_map(driver).collect()
     }
 
-    /// Reads the scale and the pods.
+    /// Reads the scale. The pods come from a watch, which starts with the first call and calls `notify` for each change.
+    /// While the watch has no pods, they are listed.
     ///
     /// # Errors
     /// Reason why the state of the pool is unknown.
-    pub(crate) fn observe(&self) -> Result<ScaleObservation, String> {
-        let (replicas, pods) = self.read().map_err(|error| error.to_string())?;
+    pub(crate) fn observe(
+        &self,
+        notify: impl Fn(PodChange) + Send + 'static,
+    ) -> Result<ScaleObservation, String> {
+        let scale = self.namespace.with_round(|round| round.scale(&self.deployment));
+        let scale = scale.map_err(|error| error.to_string())?;
+        let replicas = scale.replicas;
+        let watched = self.watched(&scale.selector, notify);
+        let is_watched = watched.is_some();
+        let pods = match watched {
+            Some(pods) => pods,
+            None => {
+                self.namespace
+                    .with_round(|round| round.pods(&scale.selector))
+                    .map_err(|error| error.to_string())?
+                    .pods
+            }
+        };
         let existing = u32::try_from(pods.len()).unwrap_or(u32::MAX);
         let uncreated = || {
             (existing < replicas).then(|| {
@@ -44,7 +65,17 @@ impl ScaleDriver {
             })
         };
         let obstacle = pods.into_iter().find_map(|pod| pod.obstacle).or_else(uncreated);
-        Ok(ScaleObservation { replicas, existing, obstacle })
+        Ok(ScaleObservation { replicas, existing, obstacle, is_watched })
+    }
+
+    /// Returns the pods of the watch. Starts one if none watches this selector.
+    fn watched(&self, selector: &str, notify: impl Fn(PodChange) + Send + 'static) -> Option<Vec<Pod>> {
+        let mut watch = self.watch.lock();
+        if watch.as_ref().is_none_or(|watch| watch.selector() != selector) {
+            // Without a thread, the pods are listed, and the next call tries again.
+            *watch = PodWatch::start(self.namespace.clone(), selector.to_owned(), notify).ok();
+        }
+        watch.as_ref().and_then(PodWatch::pods)
     }
 
     /// Lists the pods of the deployment, as names and identifiers.
@@ -52,7 +83,7 @@ impl ScaleDriver {
     /// # Errors
     /// Reason why the pods are unknown.
     pub fn list(&self) -> Result<Vec<super::ListedWorker>, String> {
-        let (_, pods) = self.read().map_err(|error| error.to_string())?;
+        let pods = self.read().map_err(|error| error.to_string())?;
         let worker = |pod: Pod| super::ListedWorker { name: pod.name, handle: pod.uid };
         Ok(pods.into_iter().map(worker).collect())
     }
@@ -66,10 +97,10 @@ impl ScaleDriver {
         set.map_err(|error| error.to_string())
     }
 
-    fn read(&self) -> Result<(u32, Vec<Pod>), ClusterError> {
+    fn read(&self) -> Result<Vec<Pod>, ClusterError> {
         self.namespace.with_round(|round| {
             let scale = round.scale(&self.deployment)?;
-            Ok((scale.replicas, round.pods(&scale.selector)?))
+            Ok(round.pods(&scale.selector)?.pods)
         })
     }
 }

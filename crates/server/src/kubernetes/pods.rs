@@ -28,6 +28,13 @@ pub(crate) struct Pod {
     pub(crate) obstacle: Option<String>,
 }
 
+/// Pods that have not ended, and the version of the list.
+pub(crate) struct PodList {
+    pub(crate) pods: Vec<Pod>,
+    /// Version that a watch continues.
+    pub(super) version: String,
+}
+
 /// Page of a list.
 #[derive(Deserialize)]
 struct Page {
@@ -40,10 +47,13 @@ struct Page {
 struct PageMetadata {
     #[serde(default, rename = "continue")]
     next: String,
+    #[serde(default, rename = "resourceVersion")]
+    version: String,
 }
 
+/// Pod as the API writes it.
 #[derive(Deserialize)]
-struct Item {
+pub(super) struct Item {
     metadata: ItemMetadata,
     #[serde(default)]
     status: PodStatus,
@@ -60,6 +70,10 @@ struct ItemMetadata {
 struct PodStatus {
     #[serde(default)]
     phase: String,
+    #[serde(default)]
+    reason: String,
+    #[serde(default)]
+    message: String,
     #[serde(default)]
     conditions: Vec<Condition>,
     #[serde(default)]
@@ -101,7 +115,7 @@ impl Round<'_> {
     ///
     /// # Errors
     /// [`ClusterError`] when the API does not answer or refuses, or when 3 lists expired.
-    pub(crate) fn pods(&self, selector: &str) -> Result<Vec<Pod>, ClusterError> {
+    pub(crate) fn pods(&self, selector: &str) -> Result<PodList, ClusterError> {
         let mut lists = 1;
         loop {
             match self.all_pages(selector) {
@@ -111,7 +125,7 @@ impl Round<'_> {
         }
     }
 
-    fn all_pages(&self, selector: &str) -> Result<Vec<Pod>, ClusterError> {
+    fn all_pages(&self, selector: &str) -> Result<PodList, ClusterError> {
         let url = self.pods_url();
         let (mut pods, mut next) = (Vec::new(), String::new());
         for _ in 0..MAX_PAGES {
@@ -127,10 +141,9 @@ impl Round<'_> {
             let page: Page = parse(&url, &self.text_of(&url, request.call(), MAX_PAGE_BYTES)?)?;
             // A page may be empty and continued: the API filters after it has counted.
             let items = page.items.unwrap_or_default();
-            let has_ended = |item: &Item| matches!(item.status.phase.as_str(), "Succeeded" | "Failed");
-            pods.extend(items.into_iter().filter(|item| !has_ended(item)).map(Item::into_pod));
+            pods.extend(items.into_iter().filter(|item| !item.has_ended()).map(Item::into_pod));
             if page.metadata.next.is_empty() {
-                return Ok(pods);
+                return Ok(PodList { pods, version: page.metadata.version });
             }
             next = page.metadata.next;
         }
@@ -139,7 +152,21 @@ impl Round<'_> {
 }
 
 impl Item {
-    fn into_pod(self) -> Pod {
+    /// Returns whether no container of the pod runs or will run.
+    pub(super) fn has_ended(&self) -> bool {
+        matches!(self.status.phase.as_str(), "Succeeded" | "Failed")
+    }
+
+    /// Returns the reason of a pod that has failed, such as an eviction.
+    pub(super) fn failure(&self) -> Option<String> {
+        let PodStatus { phase, reason, message, .. } = &self.status;
+        (phase == "Failed").then(|| {
+            let reason = if reason.is_empty() { "its containers have failed" } else { reason };
+            format!("pod {} has failed: {}", self.metadata.name, join(reason, message))
+        })
+    }
+
+    pub(super) fn into_pod(self) -> Pod {
         let obstacle = self.status.obstacle().map(|what| format!("pod {}: {what}", self.metadata.name));
         Pod { name: self.metadata.name, uid: self.metadata.uid, obstacle }
     }

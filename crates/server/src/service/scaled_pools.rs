@@ -8,7 +8,7 @@ use super::provision::pool;
 use super::scaling::PoolSupply;
 use super::studies::StudyContext;
 use crate::drivers::ScaleDriver;
-use crate::kubernetes::Namespace;
+use crate::kubernetes::{Namespace, PodChange};
 use crate::pools::Pools;
 use pleach_actors::manager::{GetView, ManagerView, WorkerState, WorkerView};
 use pleach_provision::{ScaleAnswer, ScaleEffect, ScaleInput, ScaledPool};
@@ -24,6 +24,12 @@ const STEP_EVERY: Duration = Duration::from_secs(2);
 
 /// 12 s to set the minimum with the manager's end: the time limit of a request is 10 s, and a pod of the chart has 15 s.
 const END_TIME: Duration = Duration::from_secs(12);
+
+/// Input of a pool besides its steps.
+enum Input {
+    Answer(ScaleAnswer),
+    Pods(PodChange),
+}
 
 /// One pool.
 struct Member {
@@ -45,8 +51,8 @@ pub struct ScaledPools {
     removal_order: Vec<String>,
     workers: Vec<WorkerView>,
     begun: Instant,
-    sender: UnboundedSender<(usize, ScaleAnswer)>,
-    answers: UnboundedReceiver<(usize, ScaleAnswer)>,
+    sender: UnboundedSender<(usize, Input)>,
+    inputs: UnboundedReceiver<(usize, Input)>,
 }
 
 impl ScaledPools {
@@ -67,7 +73,7 @@ impl ScaledPools {
         if members.is_empty() {
             return None;
         }
-        let (sender, answers) = unbounded_channel();
+        let (sender, inputs) = unbounded_channel();
         Some(Self {
             shared,
             pools: pools.clone(),
@@ -77,7 +83,7 @@ impl ScaledPools {
             workers: Vec::new(),
             begun: Instant::now(),
             sender,
-            answers,
+            inputs,
         })
     }
 
@@ -97,9 +103,9 @@ impl ScaledPools {
                     let now = self.now();
                     self.each(|member| member.machine.end(now));
                 }
-                Some((number, answer)) = self.answers.recv() => {
+                Some((number, input)) = self.inputs.recv() => {
                     let now = self.now();
-                    let effects = self.members[number].answer(now, answer);
+                    let effects = self.members[number].take(now, input);
                     self.execute(number, effects);
                 }
                 _ = ticks.tick() => if !self.step().await { return },
@@ -164,10 +170,15 @@ impl ScaledPools {
     fn execute(&mut self, number: usize, effects: Vec<ScaleEffect>) {
         for effect in effects {
             match effect {
-                ScaleEffect::Observe => self.call(number, |driver| match driver.observe() {
-                    Ok(observation) => ScaleAnswer::Observed(observation),
-                    Err(reason) => ScaleAnswer::NotObserved { reason },
-                }),
+                ScaleEffect::Observe => {
+                    let changes = self.sender.clone();
+                    // The receiver ends with the manager.
+                    let notify = move |change| _ = changes.send((number, Input::Pods(change)));
+                    self.call(number, move |driver| match driver.observe(notify) {
+                        Ok(observation) => ScaleAnswer::Observed(observation),
+                        Err(reason) => ScaleAnswer::NotObserved { reason },
+                    });
+                }
                 ScaleEffect::Set { replicas, is_less } => {
                     // The costs are a hint: pods that the cluster ends without them drain as well.
                     let surplus = is_less.then(|| (self.removal_order.clone(), self.workers.clone()));
@@ -183,8 +194,7 @@ impl ScaledPools {
                     });
                 }
                 ScaleEffect::Remark(remark) if remark.is_warning() => {
-                    warn!("{remark}");
-                    self.members[number].warning = Some(remark.to_string());
+                    self.members[number].warn(remark.to_string());
                 }
                 ScaleEffect::Remark(remark) => info!("{remark}"),
             }
@@ -196,12 +206,30 @@ impl ScaledPools {
         let (driver, sender) = (Arc::clone(&self.members[number].driver), self.sender.clone());
         tokio::task::spawn_blocking(move || {
             // The receiver ends with the manager, which needs no answer then.
-            let _ = sender.send((number, call(&driver)));
+            let _ = sender.send((number, Input::Answer(call(&driver))));
         });
     }
 }
 
 impl Member {
+    fn take(&mut self, now_seconds: f64, input: Input) -> Vec<ScaleEffect> {
+        let pool = &self.driver.pool;
+        match input {
+            Input::Answer(answer) => return self.answer(now_seconds, answer),
+            Input::Pods(PodChange::Changed) => {}
+            Input::Pods(PodChange::Failed(what)) => self.warn(format!("pool {pool}: {what}")),
+            Input::Pods(PodChange::Unknown(reason)) => self.warn(format!(
+                "the pods of pool {pool} are not watched: {reason}; they are listed, and the manager tries again"
+            )),
+        }
+        self.machine.observe_soon(now_seconds).into_iter().collect()
+    }
+
+    fn warn(&mut self, warning: String) {
+        warn!("{warning}");
+        self.warning = Some(warning);
+    }
+
     fn answer(&mut self, now_seconds: f64, answer: ScaleAnswer) -> Vec<ScaleEffect> {
         match &answer {
             ScaleAnswer::Set { before, replicas } => {
