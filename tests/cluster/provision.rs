@@ -196,10 +196,25 @@ fn auditor_lists_and_reaps_orphans() {
     );
     cluster.kill_manager();
     assert_eq!(audit(&cluster, &["--reap"]), (0, of("owned")));
+    // A driver that fails hides neither the pools after it nor the failures of others.
+    let failing = ["first", "last"].map(|name| {
+        format!(
+            "[[pool]]\nname = \"{name}\"\ncores = 1\nprice_per_hour = 1\nstartup_seconds = 1\nmax = 1\n[pool.provision]\n\
+             driver = \"command\"\nstart = [\"true\"]\nstop = [\"true\"]\nlist = [\"sh\", \"-c\", \"echo expired >&2; exit 1\"]\n"
+        )
+    });
+    let [first, last] = failing;
+    fs::write(cluster.path("pools.toml"), [&first, PROCESSES, &last].concat()).expect("a folder");
+    assert_eq!(audit(&cluster, &[]), (4, of("owned")));
+    let answer = cluster.call(&["pools", "--pools", "pools.toml", "--state", "state"]);
+    let is_reported = |pool: &str| {
+        answer.stderr.contains(&format!("error: pool {pool}: ")) && answer.stderr.contains("expired")
+    };
+    assert!(is_reported("first") && is_reported("last"), "{answer:?}");
     fs::remove_file(cluster.state.join("workers.journal")).expect("a journal");
-    assert_eq!(audit(&cluster, &[]), (3, of("orphan")));
-    assert_eq!(workers.names().len(), 3);
-    assert_eq!(audit(&cluster, &["--reap"]), (0, Vec::new()));
+    assert_eq!(audit(&cluster, &["--reap"]), (4, Vec::new()));
+    fs::write(cluster.path("pools.toml"), PROCESSES).expect("a folder");
+    assert_eq!(audit(&cluster, &[]), (0, Vec::new()));
     assert_eq!(workers.names(), Vec::<String>::new());
 }
 

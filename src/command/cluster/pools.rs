@@ -34,6 +34,15 @@ enum Ownership {
     Orphan,
     /// The journal has it, and the driver does not list it.
     Gone,
+    /// The journal has it, and the driver lists nothing because it fails.
+    Unknown,
+}
+
+/// Workers of all pools whose drivers answer, and one text for each driver or worker that fails.
+#[derive(Default)]
+struct Findings {
+    workers: Vec<PoolWorker>,
+    failures: BTreeSet<String>,
 }
 
 #[derive(Debug, Serialize)]
@@ -74,17 +83,21 @@ pub(in crate::command) fn execute(args: &PoolsArgs) -> CommandResult {
         single: single.into_iter().map(|(_, driver)| driver).collect(),
         scaled: scaled(args, &pools)?,
     };
-    let mut workers = look(args, &drivers)?;
+    let mut findings = look(args, &drivers)?;
     if args.reap {
-        workers = reap(args, &drivers, workers)?;
+        findings = reap(args, &drivers, findings)?;
     }
+    let Findings { workers, failures } = findings;
     if args.json {
         print_json(&workers)?;
     } else {
         workers.iter().for_each(print);
-        if workers.is_empty() {
+        if workers.is_empty() && failures.is_empty() {
             print_line("no workers of this manager");
         }
+    }
+    if !failures.is_empty() {
+        return Err(CommandError::Refused(failures.into_iter().collect::<Vec<_>>().join("\nerror: ")));
     }
     let left = workers.iter().filter(|worker| is_target(args, worker)).count();
     match left {
@@ -100,6 +113,7 @@ fn print(worker: &PoolWorker) {
         Ownership::Owned => "owned",
         Ownership::Orphan => "orphan",
         Ownership::Gone => "in the journal only",
+        Ownership::Unknown => "in the journal, and its driver fails",
     };
     print_line(&format!("{}: {} ({handle}): {state}", worker.pool, worker.name));
 }
@@ -109,17 +123,19 @@ fn is_target(args: &PoolsArgs, worker: &PoolWorker) -> bool {
     worker.state == Ownership::Orphan || (args.all && worker.state == Ownership::Owned)
 }
 
-/// Lists the workers of all pools and compares them with the journal.
-fn look(args: &PoolsArgs, drivers: &Drivers) -> CommandResult<Vec<PoolWorker>> {
+/// Lists the workers of all pools and compares them with the journal. A driver that fails hides no other pool.
+fn look(args: &PoolsArgs, drivers: &Drivers) -> CommandResult<Findings> {
     // The lists first: a running manager writes a name before it starts the worker, so a later journal has all of them.
-    let listed: Vec<(&Driver, Vec<ListedWorker>)> = drivers
-        .single
-        .iter()
-        .map(|driver| match driver.list() {
-            Ok(workers) => Ok((driver, workers)),
-            Err(reason) => Err(refused(&driver.pool, &reason)),
-        })
-        .collect::<CommandResult<_>>()?;
+    let (mut listed, mut failures, mut failed_pools) = (Vec::new(), BTreeSet::new(), BTreeSet::new());
+    for driver in &drivers.single {
+        match driver.list() {
+            Ok(workers) => listed.push((driver, workers)),
+            Err(reason) => {
+                failures.insert(failure(&driver.pool, &reason));
+                failed_pools.insert(driver.pool.as_str());
+            }
+        }
+    }
     let journal = read_journal(&args.state).map_err(CommandError::input)?;
     let mut workers = Vec::new();
     let mut names = BTreeSet::new();
@@ -140,20 +156,27 @@ fn look(args: &PoolsArgs, drivers: &Drivers) -> CommandResult<Vec<PoolWorker>> {
             pool: worker.pool.clone(),
             name: name.clone(),
             handle: worker.handle.clone(),
-            state: Ownership::Gone,
+            state: if failed_pools.contains(worker.pool.as_str()) {
+                Ownership::Unknown
+            } else {
+                Ownership::Gone
+            },
         });
     }
     for driver in &drivers.scaled {
-        for ListedWorker { name, handle } in driver.list().map_err(|reason| refused(&driver.pool, &reason))? {
-            let (pool, handle) = (driver.pool.clone(), Some(handle));
-            workers.push(PoolWorker { pool, name, handle, state: Ownership::Owned });
+        match driver.list() {
+            Ok(listed) => workers.extend(listed.into_iter().map(|ListedWorker { name, handle }| {
+                let (pool, handle) = (driver.pool.clone(), Some(handle));
+                PoolWorker { pool, name, handle, state: Ownership::Owned }
+            })),
+            Err(reason) => _ = failures.insert(failure(&driver.pool, &reason)),
         }
     }
-    Ok(workers)
+    Ok(Findings { workers, failures })
 }
 
-fn refused(pool: &str, reason: &str) -> CommandError {
-    CommandError::Refused(format!("pool {pool}: {reason}"))
+fn failure(pool: &str, reason: &str) -> String {
+    format!("pool {pool}: {reason}")
 }
 
 /// Creates the drivers of pools that a cluster scales.
@@ -167,27 +190,45 @@ fn scaled(args: &PoolsArgs, pools: &Pools) -> CommandResult<Vec<ScaleDriver>> {
     Ok(ScaleDriver::of_pools(pools, &namespace).into_iter().map(|(_, driver)| driver).collect())
 }
 
-/// Stops workers and waits for their end. Returns the workers that are left.
-fn reap(args: &PoolsArgs, drivers: &Drivers, found: Vec<PoolWorker>) -> CommandResult<Vec<PoolWorker>> {
+/// Stops workers and waits for their end. Returns the workers that are left. A worker whose driver refuses to stop it is
+/// not waited for.
+fn reap(args: &PoolsArgs, drivers: &Drivers, found: Findings) -> CommandResult<Findings> {
     let begun = Instant::now();
-    let mut workers = found;
+    let Findings { mut workers, mut failures } = found;
+    let mut refused: BTreeSet<String> = BTreeSet::new();
+    let mut refused_pools: BTreeSet<&str> = BTreeSet::new();
     if args.all {
         for driver in &drivers.scaled {
-            driver.set(0).map_err(|reason| refused(&driver.pool, &reason))?;
+            if let Err(reason) = driver.set(0) {
+                failures.insert(failure(&driver.pool, &reason));
+                refused_pools.insert(&driver.pool);
+            }
         }
     }
-    while workers.iter().any(|worker| is_target(args, worker)) && begun.elapsed() < END_TIME {
-        for worker in workers.iter().filter(|worker| is_target(args, worker)) {
+    loop {
+        let waits = |worker: &PoolWorker| {
+            let is_refused = refused.contains(&worker.name) || refused_pools.contains(worker.pool.as_str());
+            is_target(args, worker) && !is_refused
+        };
+        let targets: Vec<&PoolWorker> = workers.iter().filter(|worker| waits(worker)).collect();
+        if targets.is_empty() || begun.elapsed() >= END_TIME {
+            return Ok(Findings { workers, failures });
+        }
+        let mut failed = Vec::new();
+        for worker in targets {
             let driver = drivers.single.iter().find(|driver| driver.pool == worker.pool);
             let (Some(driver), Some(handle)) = (driver, &worker.handle) else { continue };
-            driver
-                .stop(&worker.name, handle)
-                .map_err(|reason| CommandError::Refused(format!("worker {}: {reason}", worker.name)))?;
+            if let Err(reason) = driver.stop(&worker.name, handle) {
+                failures.insert(format!("worker {}: {reason}", worker.name));
+                failed.push(worker.name.clone());
+            }
         }
+        refused.extend(failed);
         std::thread::park_timeout(LOOK_EVERY);
-        workers = look(args, drivers)?;
+        let now = look(args, drivers)?;
+        workers = now.workers;
+        failures.extend(now.failures);
     }
-    Ok(workers)
 }
 
 /// Returns whether a manager has the state directory open.
