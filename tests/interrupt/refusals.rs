@@ -8,7 +8,8 @@ use std::fs;
 
 /// A study interrupted after some responses. The folder `out` holds its journal.
 fn interrupted() -> Study {
-    let study = Study::of_tissue(128);
+    // Long enough that most of it is open when the signal comes, also on a busy machine.
+    let study = Study::of_tissue(256);
     let mut child = start(&study, &["--workers=1"]);
     assert!(wait_for_journal(&study, &mut child, 2_000).is_none(), "it was over before the signal");
     signal(&child, "INT");

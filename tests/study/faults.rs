@@ -72,12 +72,12 @@ fn bytes(folder: &Path) -> u64 {
     files(folder).iter().filter_map(|file| fs::metadata(file).ok()).map(|meta| meta.len()).sum()
 }
 
-/// Starts a study, and waits until a folder holds half a megabyte. The process continues to write meanwhile. On a busy machine it
+/// Starts a study, and waits until a folder holds 100 kB. The process continues to write meanwhile. On a busy machine it
 /// may end before this process looks: then it starts again.
 fn start_and_wait_for_bytes(folder: &Path, start: impl Fn() -> Child) -> Child {
     let begun = Instant::now();
     let mut child = start();
-    while bytes(folder) < 500_000 {
+    while bytes(folder) < 100_000 {
         assert!(begun.elapsed() < DEADLINE, "nothing is written");
         if child.try_wait().expect("a child").is_some() {
             child = start();

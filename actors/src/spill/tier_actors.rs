@@ -95,9 +95,11 @@ impl SpillStore {
         self.actors.send(shared.or(Some(self.slowest())), request);
     }
 
-    /// Sends a removal, which asks all tiers, to the slowest one. The request may block.
-    pub(crate) fn send_removal(&self, remove: impl FnOnce() + Send + 'static) {
-        self.actors.send(Some(self.slowest()), remove);
+    /// Sends a removal, which asks all tiers, after all earlier writes to the slowest one. The request may block.
+    pub(crate) fn send_removal(self: &Arc<Self>, remove: impl FnOnce() + Send + 'static) {
+        let to = Arc::clone(self);
+        // A removal that overtook the write of its region would leave the region behind.
+        self.actors.send(None, move || to.actors.send(Some(to.slowest()), remove));
     }
 
     /// Reads a region for a task of this worker. Blocks on the tier. `None` as for [`get`](Self::get).
