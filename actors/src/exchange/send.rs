@@ -128,9 +128,9 @@ async fn find_present(hub: &ExchangeState, key: RegionKey) -> Option<Arc<DataReg
         Some(form) => return form.region(),
         None => {}
     }
-    // Looks up the index first, so that a missing region waits for no tier.
+    // Looks up the index first, so that a missing region takes no blocking thread.
     let below = hub.spill.clone().filter(|below| below.bytes(key).is_some())?;
-    below.read_remote(key).await
+    spawn_blocking(move || below.get(key)).await.ok().flatten()
 }
 
 /// Offers a region in shared memory. Returns `false` if the region must go over the network, or was requested again.
