@@ -4,7 +4,7 @@
     benches/burst.py [--pleach target/release/pleach] [--tiles 4] [--size 1024] [--trajectories 24] [--max 2] [--startup 2]
 
 A manager with a pool of one-core processes on this machine gets the same MOAT study of synthetic tissue with other seeds, one
-after the other: first without a deadline in reach of measured task costs, then with deadlines that need fewer or more workers,
+after the other: first with a deadline of an hour, before it has measured costs, then with deadlines that need one worker and more,
 and last with one that no number of workers meets. A worker costs 36 an hour, 0.01 a second, in periods of 1 s.
 
 The table has the predicted and the real time and cost of each study, from its first scaling decision and from the ledger, and
@@ -78,7 +78,7 @@ def main():
             print("| deadline, s | workers started | time, s | predicted | cost | predicted | cost by predicted | responses |")
             print("| --- | --- | --- | --- | --- | --- | --- | --- |", flush=True)
             alone, is_equal = None, True
-            # The first two studies give the manager its costs, and this table the time on one worker.
+            # The first study gives the manager its costs, and this table the time on one worker.
             for number, part in enumerate([None, 2.0, 1.2, 0.7, 0.01]):
                 deadline = max(1.0, part * alone) if part else 3600.0
                 text = MOAT.format(name="burst", seed=100 + number, tiles="tiles/*.png", trajectories=args.trajectories)

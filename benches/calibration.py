@@ -3,10 +3,9 @@
 
     benches/calibration.py [--pleach target/release/pleach] [--studies moat vbd …] [--workers 1 2 4] [--rounds 3] [--reuse value]
 
-Each study of synthetic tissue runs once by `pleach run --workers 1`. With its run.json `pleach simulate` predicts the time on
-1, 2 and more workers; beyond the processors of this machine they share them. Then a manager and so many worker processes,
-which share results over QUIC, execute the study several times in turn. The median of the rounds is compared with the
-prediction.
+Each study of synthetic tissue runs in several rounds: by `pleach run --workers 1`, and by a manager with 1, 2 and more worker
+processes, which share results over QUIC. With the run.json of the median `pleach run`, `pleach simulate` predicts the time on
+these workers; beyond the processors of this machine they share them. The median of the rounds is compared with it.
 
 The exit code is 1 where a prediction for 1 or 2 workers is off by more than a tenth and the machine has two processors.
 """
@@ -84,15 +83,18 @@ def main():
             tiles, side, method = STUDIES[name]
             call("tissue", "--out", f"tiles-{name}", "--size", str(side), "--count", str(tiles), "--seed", "3")
             (folder / "study.toml").write_text(STUDY.format(name=name, tiles=name, method=method))
-            call("run", "study.toml", "--out", name, "--workers", "1", "--reuse", args.reuse, "--quiet")
-            measured = {workers: [] for workers in args.workers}
-            for _ in range(args.rounds):
+            measured, alone = {workers: [] for workers in args.workers}, {}
+            for number in range(args.rounds):
+                out = f"{name}-{number}"
+                call("run", "study.toml", "--out", out, "--workers", "1", "--reuse", args.reuse, "--quiet")
+                alone[out] = json.loads((folder / out / "run.json").read_text())["execution_seconds"]
                 for workers, runs in measured.items():
                     run, *_ = one(args, folder, workers, args.reuse)
                     # What is simulated is the execution: neither planning nor the report.
                     runs.append((run["execution_seconds"], run["tasks_executed"]))
+            typical = sorted(alone, key=alone.get)[len(alone) // 2]
             for workers, runs in measured.items():
-                prediction = predicted(args.pleach, folder, name, workers, args.reuse)
+                prediction = predicted(args.pleach, folder, typical, workers, args.reuse)
                 seconds, tasks = zip(*runs)
                 median, foretold = statistics.median(seconds), prediction["makespan_seconds"]
                 off = foretold / median - 1

@@ -26,7 +26,7 @@ fn least_megabytes(folder: &Path) -> u64 {
         command.args(["-c", &script, "sh"]).arg(program).arg("--version").current_dir(folder);
         command.output().expect("a shell starts").status.success()
     };
-    (64..320).step_by(4).find(starts).expect("the program starts below 320 MiB")
+    (64..184).step_by(4).find(starts).expect("the program starts below 184 MiB")
 }
 
 /// Asserts a refusal in one line with the needed memory, the limit and a remedy, and no new files.

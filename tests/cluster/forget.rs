@@ -37,9 +37,12 @@ fn tiles(study: &Study) -> Vec<Vec<u8>> {
 fn forgotten_study_is_removed_with_unreferenced_inputs() {
     let study = cluster::study(1, 64);
     let mut cluster = Cluster::new(&study);
-    let inputs: Vec<PathBuf> = tiles(&study).iter().map(|tile| stored(&cluster, tile, 2 * HOUR)).collect();
-    let (old, new) = (stored(&cluster, b"old", 2 * HOUR), stored(&cluster, b"new", HOUR / 2));
+    let mut store = |content: &[u8]| stored(&cluster, content, HOUR / 2);
+    let inputs: Vec<PathBuf> = tiles(&study).iter().map(|tile| store(tile)).collect();
+    let [old, new] = [&b"old"[..], b"new"].map(store);
     let ids = [cluster.submit(&[]), cluster.submit(&[])];
+    // Not before: the manager removes unreferenced files when it starts.
+    inputs.iter().chain([&old]).for_each(|file| age(file, 2 * HOUR));
     let looked = cluster.call(&["doctor", "--state", "state"]).done();
     assert!(looked.contains("note: state: a manager is running; "), "{looked}");
     let running = cluster.ask(&["forget", &ids[0]]);
@@ -100,6 +103,7 @@ fn finished_studies_are_removed_by_age_and_size() {
         .expect("a folder")
         .map(|entry| entry.expect("an entry").metadata().expect("found").len())
         .sum();
+    eprintln!("RESULTS {bytes} {:?}", std::process::Command::new("find").arg(&folders[2]).args(["-type","f","-printf","%s %P\n"]).output());
     cluster.manager_options = vec!["--keep-size".to_owned(), format!("{}B", bytes * 3 / 2)];
     cluster.start_manager();
     cluster.wait_until(|_| left() == [false, false, true, true]);

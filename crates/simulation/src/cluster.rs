@@ -4,7 +4,8 @@
 //! instances one after the other in the order of its reuse tree, and report each. A message takes the latency of the
 //! network, plus one retransmission for each loss. If that or a partition takes longer than the idle timeout of a
 //! connection, the connection and its worker are lost, and the worker reattaches. Transfers do not slow each
-//! other down, and nodes of one machine may share its processors. A bucket may take an overhead on its slot before its first task, which the manager learns. The same scenario gives the same simulation, event by event.
+//! other down, and nodes of one machine may share its processors. A bucket may take an overhead on its slot before its first
+//! task, which the manager learns. The same scenario gives the same simulation, event by event.
 
 mod incidents;
 mod interactive;

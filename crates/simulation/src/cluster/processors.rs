@@ -1,8 +1,7 @@
 //! Processors of one machine that several nodes share: their running instances get equal parts of them.
 //!
 //! With at most as many running instances as processors, each has one. When an instance starts or ends, the others go on at
-//! another rate. Work that waits for no processor counts as work that does: fetches are not slowed down, but an instance is
-//! for its whole time.
+//! another rate. Fetches are not slowed down. An instance that waits for a task of another worker counts as one that runs.
 
 use super::{Cluster, DueEvent};
 use pleach_dispatch::LeaseId;

@@ -41,7 +41,7 @@ impl Mount {
         let mut daemon = match started {
             Ok(daemon) => daemon,
             Err(error) => {
-                println!("SKIPPED {test}: bindfs does not start: {error}");
+                println!("SKIPPED {test}: there is no FUSE: bindfs does not start: {error}");
                 return None;
             }
         };
@@ -49,7 +49,8 @@ impl Mount {
         while !is_mounted(at.path()) {
             if let Some(status) = daemon.try_wait().unwrap() {
                 let said = daemon.wait_with_output().unwrap().stderr;
-                println!("SKIPPED {test}: bindfs cannot mount, {status}: {}", String::from_utf8_lossy(&said));
+                println!("{}", String::from_utf8_lossy(&said));
+                println!("SKIPPED {test}: there is no FUSE: bindfs ends with {status}");
                 return None;
             }
             assert!(begun.elapsed() < Duration::from_secs(60), "bindfs neither mounts nor ends");
