@@ -1,4 +1,4 @@
-//! Tier stack under RAM with a pool of I/O threads.
+//! Tier stack under RAM, with a storage actor for each tier.
 //!
 //! A key identifies one content within a study. Stored names outlive a study, and several processes may share a folder. Keys
 //! are therefore hashed into names in the namespace of this process or of all workers of one manager.
@@ -6,9 +6,12 @@
 //! Spilled regions leave memory and are promoted when a task requests them. The spilled copy stays while the region has
 //! readers, so that it is written only once. The storage actor decides what moves, and when.
 
+mod free_space;
 mod placement;
+mod tier_actors;
 
-use parking_lot::{Condvar, Mutex};
+use free_space::FreeSpace;
+use parking_lot::Mutex;
 use placement::PlacementReport;
 use pleach_regions::{DataRegion, RegionKey};
 use pleach_storage::{
@@ -22,10 +25,7 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
-
-/// Concurrent reads and writes. A disk does not become faster with more than 2, and each holds a buffer of its region's
-/// size. Another 2 may wait for a slow shared tier.
-const THREADS: usize = 4;
+use tier_actors::TierActors;
 
 /// Bytes that may wait to be written without being counted as held. 64 MiB: one third of the memory a process may use beyond
 /// its admitted bytes.
@@ -58,7 +58,7 @@ struct StoredKey {
     bytes: u64,
 }
 
-/// Tier stack under RAM with a pool of I/O threads.
+/// Tier stack under RAM, with a storage actor for each tier.
 pub struct SpillStore {
     stack: Arc<TierStack>,
     /// `None` with a single tier.
@@ -66,7 +66,8 @@ pub struct SpillStore {
     /// Regions to prefetch from the copies of other nodes. This node has no entry for them in `retained`. Locked before `retained`
     /// and `space` where both are needed.
     prefetching: Mutex<HashSet<RegionKey>>,
-    pool: rayon::ThreadPool,
+    actors: TierActors,
+    free_space: FreeSpace,
     /// Namespace that is hashed with a key into the stored key.
     space: Mutex<[u8; 16]>,
     /// Regions that this node has spilled and will read again.
@@ -74,8 +75,6 @@ pub struct SpillStore {
     placement: PlacementReport,
     counters: Counters,
     writing: AtomicU64,
-    /// Number of unfinished jobs, with a signal for each finished job.
-    waits: Arc<(Mutex<usize>, Condvar)>,
 }
 
 impl fmt::Debug for SpillStore {
@@ -90,11 +89,8 @@ impl SpillStore {
     /// # Errors
     /// Returns an error if the system does not create the threads.
     pub fn new(stack: TierStack) -> io::Result<Self> {
-        let pool = rayon::ThreadPoolBuilder::new()
-            .num_threads(THREADS)
-            .thread_name(|number| format!("below-{number}"))
-            .build()
-            .map_err(io::Error::other)?;
+        let free_space = FreeSpace::new(stack.levels());
+        let actors = TierActors::new(stack.levels().iter().map(|level| level.name.as_str()))?;
         let stack = Arc::new(stack);
         let prefetcher = match stack.levels() {
             [fastest, _, ..] => {
@@ -103,7 +99,7 @@ impl SpillStore {
             }
             _ => None,
         };
-        let (retained, counters, waits) = (Mutex::default(), Counters::default(), Arc::default());
+        let (retained, counters) = (Mutex::default(), Counters::default());
         // Random until a manager is known, so that processes with a shared folder never find each other's regions.
         let space = Mutex::new(rand::random());
         let (writing, prefetching) = (AtomicU64::new(0), Mutex::default());
@@ -112,13 +108,13 @@ impl SpillStore {
             stack,
             prefetcher,
             prefetching,
-            pool,
+            actors,
+            free_space,
             space,
             retained,
             placement,
             counters,
             writing,
-            waits,
         })
     }
 
@@ -180,10 +176,10 @@ impl SpillStore {
         self.retained.lock().is_empty()
     }
 
-    /// Returns the free bytes of the tiers.
+    /// Returns the free bytes of the tiers, those of a shared tier as last known.
     #[must_use]
     pub fn free_bytes(&self) -> u64 {
-        self.stack.free_bytes()
+        self.free_space.bytes(&self.actors)
     }
 
     /// Returns the bytes of a spilled region in memory. `None` if it is not stored.
@@ -191,27 +187,9 @@ impl SpillStore {
         self.retained.lock().get(&key).map(|kept| kept.bytes)
     }
 
-    /// Runs a job on the I/O threads, which may block on disks.
-    pub(crate) fn spawn(&self, work: impl FnOnce() + Send + 'static) {
-        let waits = Arc::clone(&self.waits);
-        // Counted by the caller, so that `settle` after this call waits for the job.
-        *waits.0.lock() += 1;
-        self.pool.spawn(move || {
-            // A panic aborts the process, as rayon's pool has no panic handler, so the count cannot stay too high.
-            work();
-            *waits.0.lock() -= 1;
-            waits.1.notify_all();
-        });
-    }
-
-    /// Waits until all jobs have finished.
+    /// Waits until all requests have finished.
     pub fn settle(&self) {
-        let mut waiting = self.waits.0.lock();
-        while *waiting > 0 {
-            self.waits.1.wait(&mut waiting);
-        }
-        // Released before the second wait, so that new jobs can start meanwhile.
-        drop(waiting);
+        self.actors.settle();
         if let Some(prefetcher) = &self.prefetcher {
             prefetcher.settle();
         }

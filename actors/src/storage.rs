@@ -244,7 +244,7 @@ impl StorageActor {
         // The spill tier comes first: a spilled region that was computed on this node has no other origin.
         if let Some(below) = self.spill.as_ref().filter(|below| below.bytes(key).is_some()) {
             let from = Arc::clone(below);
-            return below.spawn(move || match from.get(key) {
+            return below.send_read(key, move || match from.get(key) {
                 Some(region) => storage.do_send(Loaded::new(key, region)),
                 None => storage.do_send(Lost(key)),
             });
@@ -390,10 +390,10 @@ impl Handler<ReleaseRegions> for StorageActor {
             self.ram.remove(key);
             self.requested.remove(&key);
             self.wished.remove(&key);
-            // Removed on an I/O thread, because the disk must not block this actor.
+            // Removed by the tier's actor, because the disk must not block this one.
             if let Some(below) = self.spill.as_ref().filter(|below| below.may_have(key)) {
                 let from = Arc::clone(below);
-                below.spawn(move || from.remove(key));
+                below.send_removal(move || from.remove(key));
             }
             // The copies of other workers are released as well. A file can be read again.
             if matches!(self.origins.get(&key), Some(RegionOrigin::Elsewhere { .. })) {

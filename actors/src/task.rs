@@ -76,7 +76,7 @@ impl StoredOutputs {
     fn bring(&self) -> Option<Brought> {
         let bring = |place: &OutputLocation| match place {
             OutputLocation::Here(form) => Some(Arc::unwrap_or_clone(form.region()?)),
-            OutputLocation::Below(key) => Some(Arc::unwrap_or_clone(self.spill.as_ref()?.get(*key)?)),
+            OutputLocation::Below(key) => Some(Arc::unwrap_or_clone(self.spill.as_ref()?.read(*key)?)),
         };
         let mut outputs = Vec::with_capacity(self.outputs.len());
         for output in &self.outputs {

@@ -128,9 +128,9 @@ async fn find_present(hub: &ExchangeState, key: RegionKey) -> Option<Arc<DataReg
         Some(form) => return form.region(),
         None => {}
     }
-    // Looks up the index first, so that a missing region takes no blocking thread.
+    // Looks up the index first, so that a missing region waits for no tier.
     let below = hub.spill.clone().filter(|below| below.bytes(key).is_some())?;
-    spawn_blocking(move || below.get(key)).await.ok().flatten()
+    below.read_remote(key).await
 }
 
 /// Offers a region in shared memory. Returns `false` if the region must go over the network, or was requested again.

@@ -44,7 +44,7 @@ impl SpillStore {
         *average = Some(average.map_or(now, |before| before + WEIGHT * (now - before)));
     }
 
-    /// Takes the tiers of regions that have moved since the last report. With `repeats`, those of other regions and the rates
+    /// Takes the tiers of regions that have moved since the last report, and the rates. With `repeats`, the tiers of other regions
     /// follow as far as there is room. `None` if there is nothing to report.
     pub(crate) fn take_tiers(&self, ram: &RamTier, repeats: bool) -> Option<RegionTiers> {
         let stored = self.stack.take_moved();
@@ -78,8 +78,8 @@ impl SpillStore {
             }
         };
         let regions: Vec<_> = keys.into_iter().filter_map(tier).collect();
-        let rates = if repeats { self.rates() } else { Vec::new() };
-        (!regions.is_empty() || !rates.is_empty()).then_some(RegionTiers { regions, rates })
+        let rates = self.rates();
+        (!regions.is_empty() || repeats && !rates.is_empty()).then_some(RegionTiers { regions, rates })
     }
 
     /// Returns the measured rates in bytes per second.

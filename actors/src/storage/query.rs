@@ -28,7 +28,7 @@ impl Handler<QueryRegion> for StorageActor {
             self.pool.spawn(move || _ = answer.send(Some(indexes.answer(key, &region, &query))));
         } else if let Some(below) = self.spill.as_ref().filter(|below| below.bytes(key).is_some()) {
             let from = Arc::clone(below);
-            below.spawn(move || {
+            below.send_read(key, move || {
                 let found = from.get(key).map(|region| indexes.answer(key, &region, &query));
                 let _ = answer.send(found);
             });

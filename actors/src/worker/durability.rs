@@ -48,7 +48,7 @@ impl WorkerActor {
         self.replication.begin_sharing();
         let (done, is_done) = oneshot::channel();
         let to = Arc::clone(&below);
-        below.spawn(move || {
+        below.send_shared(move || {
             let all = regions.iter().all(|(key, region)| to.share(*key, region));
             // The worker may have ended.
             let _ = done.send(all);

@@ -45,7 +45,7 @@ impl WorkerActor {
     pub(super) fn remove_spilled(&self, keys: Vec<RegionKey>) {
         if let Some(below) = self.setup.spill.as_ref().filter(|_| !keys.is_empty()) {
             let from = Arc::clone(below);
-            below.spawn(move || keys.into_iter().for_each(|key| from.remove(key)));
+            below.send_removal(move || keys.into_iter().for_each(|key| from.remove(key)));
         }
     }
 
