@@ -66,7 +66,7 @@ pub struct SpillStore {
     /// Regions to prefetch from the copies of other nodes. This node has no entry for them in `retained`. Locked before `retained`
     /// and `space` where both are needed.
     prefetching: Mutex<HashSet<RegionKey>>,
-    actors: TierActors,
+    actors: Arc<TierActors>,
     free_space: FreeSpace,
     /// Namespace that is hashed with a key into the stored key.
     space: Mutex<[u8; 16]>,

@@ -27,7 +27,7 @@ use pleach_workflow::TierKind;
 pub use prefetch::Prefetch;
 use query::SpatialIndexes;
 pub use replica::FetchReplica;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::net::SocketAddr;
 use std::pin::Pin;
@@ -180,6 +180,8 @@ pub struct StorageActor {
     rates: FetchRates,
     /// Requests that wait for a running load.
     waiting: HashMap<RegionKey, Vec<oneshot::Sender<Fetched>>>,
+    /// Regions that were released during their load.
+    released: HashSet<RegionKey>,
     /// Failed loads. Each is tried once, because the same file gives the same error.
     failed: HashMap<RegionKey, TaskFailure>,
     pool: Arc<rayon::ThreadPool>,
@@ -203,7 +205,7 @@ impl StorageActor {
         ram: Arc<RamTier>,
     ) -> Self {
         let origins = sources.into_iter().map(|(key, source)| (key, RegionOrigin::Source(source))).collect();
-        let (waiting, failed) = (HashMap::new(), HashMap::new());
+        let (waiting, released, failed) = (HashMap::new(), HashSet::new(), HashMap::new());
         let (requested, wished, rates) = (HashMap::new(), HashMap::new(), FetchRates::default());
         Self {
             ram,
@@ -215,6 +217,7 @@ impl StorageActor {
             wished,
             rates,
             waiting,
+            released,
             failed,
             pool,
             indexes: Arc::default(),
@@ -237,6 +240,14 @@ impl StorageActor {
     fn find(&self, key: RegionKey) -> Option<Fetched> {
         let stored = self.ram.get(key).map(Ok);
         stored.or_else(|| self.failed.get(&key).map(|cause| Err(RegionUnavailable::Failed(cause.clone()))))
+    }
+
+    /// Removes a region from memory and from all tiers.
+    fn release(&mut self, key: RegionKey) {
+        self.ram.remove(key);
+        self.requested.remove(&key);
+        self.wished.remove(&key);
+        self.spill.iter().for_each(|below| below.release(key));
     }
 
     fn load(&self, key: RegionKey, ctx: &mut Context<Self>) {
@@ -287,6 +298,7 @@ impl Handler<GetRegion> for StorageActor {
         let (answer, answered) = oneshot::channel();
         let waiting = self.waiting.entry(key).or_default();
         waiting.push(answer);
+        self.released.remove(&key);
         // Only the first request starts a load. Later ones share its result.
         if waiting.len() == 1 {
             self.load(key, ctx);
@@ -341,6 +353,9 @@ impl Handler<Loaded> for StorageActor {
             // The requester may have ended.
             let _ = answer.send(result.clone());
         }
+        if self.released.remove(&key) {
+            self.release(key);
+        }
     }
 }
 
@@ -387,13 +402,9 @@ impl Handler<ReleaseRegions> for StorageActor {
 
     fn handle(&mut self, ReleaseRegions(keys): ReleaseRegions, _: &mut Self::Context) {
         for key in keys {
-            self.ram.remove(key);
-            self.requested.remove(&key);
-            self.wished.remove(&key);
-            // Removed by the tier's actor, because the disk must not block this one.
-            if let Some(below) = self.spill.as_ref().filter(|below| below.may_have(key)) {
-                let from = Arc::clone(below);
-                below.send_removal(move || from.remove(key));
+            self.release(key);
+            if self.waiting.contains_key(&key) {
+                self.released.insert(key);
             }
             // The copies of other workers are released as well. A file can be read again.
             if matches!(self.origins.get(&key), Some(RegionOrigin::Elsewhere { .. })) {
@@ -418,3 +429,6 @@ impl Handler<CountRegions> for StorageActor {
         self.ram.len()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -269,7 +269,7 @@ pub(crate) fn spill_evicted(
             continue;
         }
         let (results, to) = (Arc::clone(results), Arc::clone(spill));
-        spill.send_write(move || {
+        spill.send_write(key, move || {
             let write = |region| to.write_evictable(key, &region, fallen.seconds);
             let is_kept = is_there || fallen.form.region().is_some_and(write);
             if !is_there {

@@ -34,7 +34,7 @@ impl FreeSpace {
     }
 
     /// Returns the free bytes of all levels. Does not wait for a shared one.
-    pub(super) fn bytes(&self, actors: &TierActors) -> u64 {
+    pub(super) fn bytes(&self, actors: &Arc<TierActors>) -> u64 {
         let levels = self.levels.iter().zip(&self.known).enumerate();
         let bytes = levels.map(|(number, (level, known))| {
             if !level.shared {

@@ -1,12 +1,19 @@
 //! Storage actors of the tiers: each level of the stack has a mailbox, threads, and a limit of reads for other workers.
 //!
 //! A slow or hanging tier delays only the requests in its own mailbox. Writes have a mailbox of their own, since a full tier
-//! moves regions to slower ones before it stores another. Reads from memory pass no mailbox (ADR 56).
+//! moves regions to slower ones before it stores another. Reads from memory pass no mailbox (ADR 57).
+//!
+//! Requests that change a region pass different mailboxes: its writes, its copy in a shared tier, its removal. They run in the
+//! order in which they were sent, each in its mailbox once the one before has ended. A removal that overtook a write would
+//! leave the region behind for good.
 
 use super::SpillStore;
 use parking_lot::{Condvar, Mutex};
 use pleach_regions::{DataRegion, RegionKey};
 use rayon::{ThreadPool, ThreadPoolBuilder};
+use std::collections::hash_map::Entry;
+use std::collections::{HashMap, VecDeque};
+use std::fmt;
 use std::io;
 use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
@@ -38,42 +45,103 @@ impl TierActor {
     }
 }
 
+type Request = Box<dyn FnOnce() + Send>;
+
 /// Actors of all tiers of a node.
-#[derive(Debug)]
 pub(super) struct TierActors {
     /// By level, the fastest first.
     levels: Vec<TierActor>,
     writer: TierActor,
-    /// Number of unfinished requests, with a signal for each finished one.
-    waits: Arc<(Mutex<usize>, Condvar)>,
+    /// Regions with a change under way, and their next changes with the actor of each. Locked for single operations of the map.
+    changes: Mutex<HashMap<RegionKey, VecDeque<(Option<usize>, Request)>>>,
+    /// Number of unfinished requests.
+    unfinished: Mutex<usize>,
+    /// Signaled for each finished request.
+    finished: Condvar,
+}
+
+impl fmt::Debug for TierActors {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TierActors").field("levels", &self.levels).finish_non_exhaustive()
+    }
 }
 
 impl TierActors {
     /// Starts the threads of levels with these names.
-    pub(super) fn new<'a>(names: impl Iterator<Item = &'a str>) -> io::Result<Self> {
+    pub(super) fn new<'a>(names: impl Iterator<Item = &'a str>) -> io::Result<Arc<Self>> {
         let levels = names.map(TierActor::new).collect::<io::Result<_>>()?;
-        Ok(Self { levels, writer: TierActor::new("writes")?, waits: Arc::default() })
+        let (changes, unfinished, finished) = (Mutex::default(), Mutex::new(0), Condvar::new());
+        Ok(Arc::new(Self { levels, writer: TierActor::new("writes")?, changes, unfinished, finished }))
     }
 
     /// Sends a request to the actor of a level. `None` is the one that writes.
-    pub(super) fn send(&self, level: Option<usize>, request: impl FnOnce() + Send + 'static) {
-        let waits = Arc::clone(&self.waits);
+    pub(super) fn send(self: &Arc<Self>, level: Option<usize>, request: impl FnOnce() + Send + 'static) {
         // Counted by the caller, so that `settle` after this call waits for the request.
-        *waits.0.lock() += 1;
-        let actor = level.and_then(|level| self.levels.get(level)).unwrap_or(&self.writer);
-        actor.threads.spawn(move || {
+        *self.unfinished.lock() += 1;
+        let all = Arc::clone(self);
+        self.actor(level).threads.spawn(move || {
             // A panic aborts the process, as rayon's pools have no panic handler, so the count cannot stay too high.
             request();
-            *waits.0.lock() -= 1;
-            waits.1.notify_all();
+            all.finish();
         });
+    }
+
+    /// Sends a request that changes a region, after all such requests that were sent before.
+    fn send_change(
+        self: &Arc<Self>,
+        key: RegionKey,
+        level: Option<usize>,
+        change: impl FnOnce() + Send + 'static,
+    ) {
+        *self.unfinished.lock() += 1;
+        let change: Request = Box::new(change);
+        match self.changes.lock().entry(key) {
+            Entry::Occupied(mut later) => return later.get_mut().push_back((level, change)),
+            Entry::Vacant(none) => _ = none.insert(VecDeque::new()),
+        }
+        self.start_change(key, level, change);
+    }
+
+    fn start_change(self: &Arc<Self>, key: RegionKey, level: Option<usize>, change: Request) {
+        let all = Arc::clone(self);
+        self.actor(level).threads.spawn(move || {
+            change();
+            if let Some((level, next)) = all.next_change(key) {
+                all.start_change(key, level, next);
+            }
+            all.finish();
+        });
+    }
+
+    /// Takes the next change of a region. Removes the region from the list if there is none.
+    fn next_change(&self, key: RegionKey) -> Option<(Option<usize>, Request)> {
+        let mut changes = self.changes.lock();
+        let next = changes.get_mut(&key).and_then(VecDeque::pop_front);
+        if next.is_none() {
+            changes.remove(&key);
+        }
+        next
+    }
+
+    /// Returns whether a change of the region was sent and has not ended.
+    fn is_changing(&self, key: RegionKey) -> bool {
+        self.changes.lock().contains_key(&key)
+    }
+
+    fn actor(&self, level: Option<usize>) -> &TierActor {
+        level.and_then(|level| self.levels.get(level)).unwrap_or(&self.writer)
+    }
+
+    fn finish(&self) {
+        *self.unfinished.lock() -= 1;
+        self.finished.notify_all();
     }
 
     /// Waits until all requests have finished.
     pub(super) fn settle(&self) {
-        let mut waiting = self.waits.0.lock();
-        while *waiting > 0 {
-            self.waits.1.wait(&mut waiting);
+        let mut unfinished = self.unfinished.lock();
+        while *unfinished > 0 {
+            self.finished.wait(&mut unfinished);
         }
     }
 }
@@ -84,20 +152,25 @@ impl SpillStore {
         self.actors.send(Some(self.level_of(key)), read);
     }
 
-    /// Sends a write to the tiers of this node. The request may block.
-    pub(crate) fn send_write(&self, write: impl FnOnce() + Send + 'static) {
-        self.actors.send(None, write);
+    /// Sends a write of a region to the tiers of this node. The request may block.
+    pub(crate) fn send_write(&self, key: RegionKey, write: impl FnOnce() + Send + 'static) {
+        self.actors.send_change(key, None, write);
     }
 
-    /// Sends a request to the tier that all nodes share. The request may block.
-    pub(crate) fn send_shared(&self, request: impl FnOnce() + Send + 'static) {
+    /// Sends a write or a first read of a region to the tier that all nodes share. The request may block.
+    pub(crate) fn send_shared(&self, key: RegionKey, request: impl FnOnce() + Send + 'static) {
         let shared = self.stack.levels().iter().position(|level| level.shared);
-        self.actors.send(shared.or(Some(self.slowest())), request);
+        self.actors.send_change(key, shared.or(Some(self.slowest())), request);
     }
 
-    /// Sends a removal, which asks all tiers, to the slowest one. The request may block.
-    pub(crate) fn send_removal(&self, remove: impl FnOnce() + Send + 'static) {
-        self.actors.send(Some(self.slowest()), remove);
+    /// Removes a region without readers from all tiers, after the writes of it that were sent before. Does not wait.
+    pub(crate) fn release(self: &Arc<Self>, key: RegionKey) {
+        // In this order: a write that ends between the two questions has left its entry.
+        if self.actors.is_changing(key) || self.may_have(key) {
+            let from = Arc::clone(self);
+            // The slowest tier, because a removal asks all of them.
+            self.actors.send_change(key, Some(self.slowest()), move || from.remove(key));
+        }
     }
 
     /// Reads a region for a task of this worker. Blocks on the tier. `None` as for [`get`](Self::get).
@@ -284,7 +357,7 @@ mod tests {
         // A write has threads as well.
         let (done, is_done) = channel();
         let to = Arc::clone(&store);
-        store.send_write(move || _ = done.send(to.write(key(9), &region(100), None)));
+        store.send_write(key(9), move || _ = done.send(to.write(key(9), &region(100), None)));
         assert_eq!(is_done.recv_timeout(PATIENCE), Ok(true));
         assert!(answered.try_recv().is_err(), "the other tier hangs");
         gate.open();
@@ -344,5 +417,56 @@ mod tests {
             }
         });
         assert_eq!(runtime.block_on(store.read_remote(key(77))), None);
+    }
+
+    /// Two reads hang in the shared tier, so a copy of another region waits there while its removal is sent.
+    #[test]
+    fn removal_follows_the_writes_that_were_sent_before_it() {
+        let gate = Gate::new();
+        let disk = Arc::new(BoundedRam::new(Arc::default(), 1 << 20));
+        let store = store([("ssd", disk.clone()), ("lustre", gate.clone())]);
+        for name in 1..=2 {
+            assert!(store.write(key(name), &region(100), Some(TierKind::Lustre)));
+            let from = Arc::clone(&store);
+            store.send_read(key(name), move || _ = from.get(key(name)));
+        }
+        gate.wait_for(2);
+        let (steps, to) = (Arc::new(Mutex::new(Vec::new())), Arc::clone(&store));
+        let (first, second) = (Arc::clone(&steps), Arc::clone(&steps));
+        store.send_shared(key(3), move || {
+            first.lock().push("shared");
+            to.write(key(3), &region(SMALL), Some(TierKind::Lustre));
+        });
+        let to = Arc::clone(&store);
+        store.send_write(key(3), move || {
+            second.lock().push("written");
+            to.write(key(3), &region(SMALL), None);
+        });
+        assert_eq!(store.bytes(key(3)), None, "nothing is stored yet");
+        store.release(key(3));
+        assert!(store.write(key(4), &region(SMALL), None));
+        store.release(key(4));
+        let to = Arc::clone(&store);
+        let (done, is_done) = channel();
+        store.send_write(key(5), move || _ = done.send(to.write(key(5), &region(SMALL), None)));
+        assert_eq!(is_done.recv_timeout(PATIENCE), Ok(true), "the order of a region delays no other");
+        assert!(steps.lock().is_empty());
+        gate.open();
+        store.settle();
+        assert_eq!(*steps.lock(), ["shared", "written"]);
+        assert!(store.bytes(key(3)).is_none() && store.bytes(key(4)).is_none());
+        let names = |tier: &dyn Tier| tier.list().expect("a list").len();
+        assert_eq!((names(&*disk), names(&*gate)), (1, 2), "regions 5, 1 and 2");
+        // The next life of a region begins after its removal.
+        let write = || {
+            let to = Arc::clone(&store);
+            store.send_write(key(3), move || _ = to.write(key(3), &region(SMALL), None));
+        };
+        write();
+        store.release(key(3));
+        write();
+        store.settle();
+        assert_eq!((store.bytes(key(3)), names(&*disk)), (Some(u64::from(SMALL)), 2));
+        assert!(!store.actors.is_changing(key(3)), "finished changes are forgotten");
     }
 }

@@ -78,7 +78,7 @@ impl StorageActor {
         let (done, is_done) = oneshot::channel();
         let (ram, to) = (Arc::clone(&self.ram), Arc::clone(below));
         let wished = self.wished.get(&key).copied();
-        below.send_write(move || {
+        below.send_write(key, move || {
             // A region that cannot be written stays. One removed meanwhile has been released.
             let is_below = to.write(key, &region, wished);
             if is_below && ram.move_down(key).is_none() {

@@ -10,7 +10,7 @@ impl StorageActor {
     /// Searches a shared tier for a region, and reads the file if it is missing there.
     pub(super) fn find_shared(&self, key: RegionKey, spill: &Arc<SpillStore>, ctx: &mut Context<Self>) {
         let (storage, from) = (ctx.address(), Arc::clone(spill));
-        spill.send_shared(move || match from.get_shared(key) {
+        spill.send_shared(key, move || match from.get_shared(key) {
             Some(region) => storage.do_send(Loaded::new(key, region)),
             None => storage.do_send(NotShared(key)),
         });
@@ -31,7 +31,7 @@ impl StorageActor {
                 if let (Some(below), Ok(region)) = (shares, &result) {
                     let (to, region) = (Arc::clone(&below), Arc::clone(region));
                     // After a failed write, other nodes read the file.
-                    below.send_shared(move || _ = to.share(key, &region));
+                    below.send_shared(key, move || _ = to.share(key, &region));
                 }
                 // Does not wait for the shared copy, because the region is already in memory.
                 storage.do_send(Loaded { key, result, took: None, identity: None });

@@ -42,7 +42,7 @@ impl StorageActor {
                         let (answer, answered) = oneshot::channel();
                         let from = Arc::clone(below);
                         // The actor may have ended.
-                        below.send_shared(move || _ = answer.send(from.get_shared(key)));
+                        below.send_shared(key, move || _ = answer.send(from.get_shared(key)));
                         answered.await.ok().flatten()
                     }
                     _ => None,

@@ -68,7 +68,7 @@ impl Handler<FetchReplica> for StorageActor {
 async fn put(spill: &Arc<SpillStore>, key: RegionKey, region: Arc<DataRegion>) -> bool {
     let (done, is_done) = oneshot::channel();
     let to = Arc::clone(spill);
-    spill.send_write(move || {
+    spill.send_write(key, move || {
         // The requester may have ended.
         let _ = done.send(to.write(key, &region, None));
     });

@@ -46,14 +46,23 @@ impl WorkerActor {
             return self.replicate(study, report, &keys, ctx);
         };
         self.replication.begin_sharing();
-        let (done, is_done) = oneshot::channel();
-        let to = Arc::clone(&below);
-        below.send_shared(move || {
-            let all = regions.iter().all(|(key, region)| to.share(*key, region));
+        let shared = regions.into_iter().map(|(key, region)| {
+            let (done, is_done) = oneshot::channel();
+            let to = Arc::clone(&below);
             // The worker may have ended.
-            let _ = done.send(all);
+            below.send_shared(key, move || _ = done.send(to.share(key, &region)));
+            is_done
         });
-        let is_shared = async move { matches!(timeout(SHARED_WITHIN, is_done).await, Ok(Ok(true))) };
+        let shared: Vec<_> = shared.collect();
+        let all_shared = async move {
+            for is_shared in shared {
+                if !is_shared.await.unwrap_or(false) {
+                    return false;
+                }
+            }
+            true
+        };
+        let is_shared = async move { timeout(SHARED_WITHIN, all_shared).await.unwrap_or(false) };
         ctx.spawn(is_shared.into_actor(self).map(move |is_shared, actor, ctx| {
             // Before the report, which may be the last thing that the worker waits for before it leaves.
             actor.replication.end_sharing();

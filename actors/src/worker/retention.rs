@@ -6,7 +6,6 @@ use super::WorkerActor;
 use crate::directory::ResultChange;
 use actix::prelude::*;
 use pleach_regions::RegionKey;
-use std::sync::Arc;
 
 /// Asks whether the worker knows a study that has not ended, or still executes a bucket.
 #[derive(Clone, Copy, Debug, Message)]
@@ -43,9 +42,8 @@ impl WorkerActor {
 
     /// Removes spilled results from their tier, off this thread.
     pub(super) fn remove_spilled(&self, keys: Vec<RegionKey>) {
-        if let Some(below) = self.setup.spill.as_ref().filter(|_| !keys.is_empty()) {
-            let from = Arc::clone(below);
-            below.send_removal(move || keys.into_iter().for_each(|key| from.remove(key)));
+        if let Some(below) = &self.setup.spill {
+            keys.into_iter().for_each(|key| below.release(key));
         }
     }
 
