@@ -53,7 +53,7 @@ use pleach_dispatch::message::ToWorker;
 use pleach_dispatch::study::StudyOutcome;
 use pleach_dispatch::{InstanceId, PlanId, WorkerId};
 use replanning::{Replanning, drop_elsewhere};
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -66,6 +66,9 @@ const TICK: Duration = Duration::from_millis(100);
 
 /// Instances that are granted before the actor handles its next message. A grant takes about 1 µs for each.
 const MAX_GRANTED: usize = 2048;
+
+/// Workers that have left whose names are kept: more than leave within the seconds between two looks of those who start them.
+const MAX_LEFT: usize = 1024;
 
 /// Continues grants after other messages.
 struct ContinueGrants;
@@ -126,6 +129,8 @@ pub struct ManagerActor {
     /// Syncs that are acknowledged once all grants of earlier messages have been sent.
     syncs: Vec<(WorkerId, u64)>,
     counters: ManagerCounters,
+    /// Names of the last workers that have announced their end, at most [`MAX_LEFT`].
+    left: VecDeque<String>,
     /// Spatial queries without all answers.
     calls: PendingCalls,
     /// Names of the present members of the result directory.
@@ -179,6 +184,7 @@ impl ManagerActor {
             is_continuing: false,
             syncs: Vec::new(),
             counters: ManagerCounters::new(),
+            left: VecDeque::new(),
             calls: PendingCalls::default(),
             member_names: HashMap::new(),
             start: Instant::now(),

@@ -133,6 +133,28 @@ fn manager_of_pbs_writes_its_address() {
 }
 
 #[test]
+fn second_manager_of_a_scheduler_leaves_the_address_of_the_first() {
+    let site = Site::new();
+    fs::create_dir(site.path("pleach/state")).expect("a folder");
+    let lock = fs::File::create(site.path("pleach/state/lock")).expect("a file");
+    lock.lock().expect("it is free");
+    let address = || fs::read_to_string(site.path("pleach/address")).expect("an address");
+    let scripts = ["manager.pbs", "../slurm/manager.sbatch"];
+    for script in scripts {
+        let output = site.run(script, &[("PLEACH_ADDRESS", "another.cluster")]);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.code() == Some(2) && said.contains("locked by another manager"), "{output:?}");
+        assert_eq!(address(), "node.cluster:7117\n");
+    }
+    lock.unlock().expect("it was locked");
+    for script in scripts {
+        fs::remove_file(site.path("pleach/address")).expect("a file");
+        assert!(site.run(script, &[("PLEACH_ADDRESS", "another.cluster")]).status.success());
+        assert_eq!(address(), "another.cluster:7117\n");
+    }
+}
+
+#[test]
 fn each_node_of_a_pbs_job_starts_a_worker_with_its_resources() {
     let site = Site::new();
     let calls = site.calls(&[("PLEACH_WORKER_OPTIONS", "--schedule heft"), ("PLEACH_DRAIN_TIMEOUT", "20s")]);

@@ -2,7 +2,7 @@
 
 use super::connection::{Connection, ConnectionId};
 use super::study_run::RunningStudy;
-use super::{ManagerActor, StudyEvent, agree, named};
+use super::{MAX_LEFT, ManagerActor, StudyEvent, agree, named};
 use crate::transport::{Frame, codec};
 use actix::prelude::*;
 use pleach_dispatch::manager::WorkerInfo;
@@ -372,6 +372,10 @@ impl ManagerActor {
             self.core.handle_leave(worker, lost);
             self.ask_again(worker);
             self.counters.record_departure(lost);
+            if !lost {
+                self.left.truncate(MAX_LEFT - 1);
+                self.left.push_front(connection.newcomer.name.clone());
+            }
             if lost {
                 self.studies.values_mut().for_each(|running| running.lost_workers += 1);
             }

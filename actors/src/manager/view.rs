@@ -15,6 +15,8 @@ pub struct ManagerView {
     pub studies: Vec<StudyView>,
     /// Connected workers.
     pub workers: Vec<WorkerView>,
+    /// Names of the last workers that have announced their end.
+    pub left: Vec<String>,
     /// Replans so far.
     pub replans: u64,
     /// Instances moved by those replans.
@@ -161,6 +163,7 @@ impl ManagerActor {
         ManagerView {
             studies: studies.collect(),
             workers: workers.collect(),
+            left: self.left.iter().cloned().collect(),
             replans: self.replanning.replans(),
             replanned_instances: self.replanning.moved_instances(),
         }

@@ -41,6 +41,9 @@ pub struct ProvisionInput<'a> {
     pub removal_order: &'a [String],
     /// Workers connected to the manager.
     pub connected: &'a [ConnectedWorker],
+    /// Names of the last workers that have announced their end to the manager, also of those that were connected for less than
+    /// the time between two steps.
+    pub left: &'a [String],
     /// Whether a study is queued or running.
     pub has_studies: bool,
 }

@@ -5,7 +5,7 @@ use super::{
     ConnectedWorker, DriverAnswer, ProvisionEffect, ProvisionInput, ProvisionRecord, ProvisionRemark,
     Provisioner,
 };
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// At most 4 calls of a driver for starts at once: clouds and schedulers limit the rate of requests, and a call takes
 /// seconds.
@@ -33,8 +33,15 @@ impl Provisioner {
         let names: Vec<String> = self.workers.keys().cloned().collect();
         let connected: BTreeMap<&str, &ConnectedWorker> =
             input.connected.iter().map(|worker| (worker.name.as_str(), worker)).collect();
+        let left: BTreeSet<&str> = input.left.iter().map(String::as_str).collect();
         for name in &names {
             self.follow(name, connected.get(name.as_str()).copied(), &mut effects);
+            // It came and went between two steps. Its machine may still run.
+            if left.contains(name.as_str())
+                && self.workers.get(name).is_some_and(|worker| worker.phase == WorkerPhase::Starting)
+            {
+                self.stop(name, &mut effects);
+            }
         }
         if !self.is_ending {
             for pool in 0..self.pools.len() {

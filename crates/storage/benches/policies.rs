@@ -3,6 +3,8 @@
 //! `benches/trace.csv` was recorded at the RAM tier of a worker, which had space for every region. Sizes are bytes in
 //! memory. Seconds are the time that the storing thread took to compute the region. After a miss, the region is recomputed
 //! and stored again. No region is stored here: the bench uses the eviction queue of the stack.
+//!
+//! The last lines are of regions that must not be dropped: a full level demotes them to an object store, from where they are read.
 
 #![expect(clippy::print_stdout, reason = "a bench prints")]
 
@@ -65,7 +67,7 @@ impl Level {
         }
         self.held.insert(number, bytes);
         self.held_bytes += bytes;
-        self.ranking.touch(key(number), bytes, seconds);
+        self.ranking.touch(key(number), bytes, seconds, false);
     }
 }
 
@@ -89,7 +91,7 @@ fn served(events: &[Event], policy: EvictionPolicy, capacity_bytes: u64) -> [f64
                     hit[place] += if is_hit { worth } else { 0.0 };
                 }
                 if is_hit {
-                    level.ranking.touch(key(number), bytes, seconds);
+                    level.ranking.touch(key(number), bytes, seconds, false);
                 } else {
                     level.store(number, bytes, seconds);
                 }
@@ -101,6 +103,37 @@ fn served(events: &[Event], policy: EvictionPolicy, capacity_bytes: u64) -> [f64
         }
     }
     [0, 1, 2].map(|place| hit[place] / all[place])
+}
+
+/// Returns the reads from an object store and their seconds, where a level demotes its regions to it, 30 ms and 1 s per 50 MB for
+/// each read.
+fn read_below(events: &[Event], policy: EvictionPolicy, capacity_bytes: u64) -> (usize, f64) {
+    let (held, held_bytes) = (HashMap::new(), 0);
+    let mut level = Level { ranking: EvictionQueue::new(policy), held, held_bytes, capacity_bytes };
+    let mut sizes = HashMap::new();
+    let cost = |bytes: u64| 0.03 + bytes as f64 / 50e6;
+    let (mut reads, mut seconds) = (0, 0.0);
+    for event in events {
+        match *event {
+            Event::Store { number, bytes, .. } => {
+                sizes.insert(number, bytes);
+                level.store(number, bytes, cost(bytes));
+            }
+            Event::Read(number) if level.held.contains_key(&number) => {
+                level.ranking.touch(key(number), sizes[&number], cost(sizes[&number]), false);
+            }
+            Event::Read(number) => {
+                let Some(bytes) = sizes.get(&number) else { continue };
+                reads += 1;
+                seconds += cost(*bytes);
+            }
+            Event::Remove(number) => {
+                level.ranking.forget(key(number));
+                level.remove(number);
+            }
+        }
+    }
+    (reads, seconds)
 }
 
 /// Returns the maximum bytes stored at the same time.
@@ -132,5 +165,13 @@ fn main() {
                 "{percent} % of that, {name}: {reads:.1} % of reads, {bytes:.1} % of bytes, {seconds:.1} % of seconds"
             );
         }
+    }
+    for percent in [5, 10, 25, 50, 75] {
+        let [lru, cost_benefit] = [EvictionPolicy::Lru, EvictionPolicy::CostBenefit]
+            .map(|policy| read_below(&events, policy, peak_bytes * percent / 100));
+        println!(
+            "{percent} % of that, the rest demoted to an object store: lru {} reads in {:.2} s, cost-benefit {} in {:.2} s",
+            lru.0, lru.1, cost_benefit.0, cost_benefit.1
+        );
     }
 }

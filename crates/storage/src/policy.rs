@@ -13,7 +13,8 @@ pub enum EvictionPolicy {
     /// Evicts the least recently stored or read region.
     Lru,
     /// Evicts the region that saves the least time for its bytes and has not been read lately: GreedyDual-Size (Cao and
-    /// Irani, Cost-Aware WWW Proxy Caching Algorithms, USENIX 1997), with the seconds to compute or fetch it as its cost.
+    /// Irani, Cost-Aware WWW Proxy Caching Algorithms, USENIX 1997). Its cost is the seconds to compute or fetch it or, if it
+    /// must not be dropped, to read it from the level below.
     CostBenefit,
 }
 
@@ -59,19 +60,19 @@ impl EvictionQueue {
         Self { policy, ranks: HashMap::new(), order: BTreeMap::new(), uses: 0, inflation: 0.0 }
     }
 
-    /// Records that a region is stored or read now. It occupies `bytes` and takes `seconds` to recreate. A region that
-    /// cannot be recreated has [`f64::INFINITY`] seconds and is evicted last.
-    pub fn touch(&mut self, key: RegionKey, bytes: u64, seconds: f64) {
+    /// Records that a region is stored or read now. It occupies `bytes`, and costs `seconds` once it is evicted. Regions with
+    /// `is_pinned`, which must not be dropped, are evicted last.
+    pub fn touch(&mut self, key: RegionKey, bytes: u64, seconds: f64, is_pinned: bool) {
         self.uses += 1;
         let value = match self.policy {
-            // An infinite value would make all later values infinite, so such regions are pinned instead.
+            // An infinite value would make all later values infinite.
             EvictionPolicy::CostBenefit if seconds.is_finite() => {
                 // Regions found at the start count 0 bytes, and 0/0 would be NaN.
                 self.inflation + seconds.max(0.0) / bytes.max(1) as f64
             }
             _ => 0.0,
         };
-        let rank = Rank { is_pinned: seconds == f64::INFINITY, value: value.to_bits(), used: self.uses };
+        let rank = Rank { is_pinned, value: value.to_bits(), used: self.uses };
         if let Some(before) = self.ranks.insert(key, rank) {
             let ranked = self.order.remove(&before);
             assert!(ranked == Some(key), "{key} had the rank of {ranked:?}");
@@ -152,18 +153,29 @@ mod tests {
         .collect()
     }
 
+    /// A queue after these uses: name, bytes and seconds, which are negative for a pinned region.
     fn ranking(policy: EvictionPolicy, uses: &[(u8, u64, f64)]) -> EvictionQueue {
         let mut ranking = EvictionQueue::new(policy);
-        uses.iter().for_each(|(name, bytes, seconds)| ranking.touch(key(*name), *bytes, *seconds));
+        uses.iter().for_each(|(name, bytes, seconds)| {
+            ranking.touch(key(*name), *bytes, seconds.abs(), seconds.is_sign_negative());
+        });
         ranking
     }
 
     #[test]
     fn each_policy_has_its_order() {
-        let uses = [(1, 100, 5.0), (2, 10, 0.1), (3, 1000, 1.0), (1, 100, 5.0), (4, 10, f64::INFINITY)];
-        assert_eq!(order(ranking(EvictionPolicy::Lru, &uses)), [2, 3, 1, 4]);
-        // Seconds per byte: 0.05, 0.01 and 0.001.
-        assert_eq!(order(ranking(EvictionPolicy::CostBenefit, &uses)), [3, 2, 1, 4]);
+        let uses = [
+            (1, 100, 5.0),
+            (2, 10, 0.1),
+            (3, 1000, 1.0),
+            (1, 100, 5.0),
+            (4, 10, -0.1),
+            (5, 1000, -1.0),
+            (6, 10, -0.2),
+        ];
+        assert_eq!(order(ranking(EvictionPolicy::Lru, &uses)), [2, 3, 1, 4, 5, 6]);
+        // Seconds per byte: 0.05, 0.01 and 0.001, and of the pinned ones 0.01, 0.001 and 0.02.
+        assert_eq!(order(ranking(EvictionPolicy::CostBenefit, &uses)), [3, 2, 1, 5, 4, 6]);
         assert_eq!(order(ranking(EvictionPolicy::None, &uses)), []);
     }
 
@@ -173,7 +185,7 @@ mod tests {
         for name in 3..10 {
             let gone = held.victim(true, |_| true).unwrap();
             held.evict(gone);
-            held.touch(key(name), 1, 1.0);
+            held.touch(key(name), 1, 1.0, false);
             if gone == key(1) {
                 // Regions 2 and 3 went first, with values of 1 and 2. Region 4 has a value of 3, above 2.5 of region 1.
                 assert_eq!(name, 5);
@@ -188,12 +200,15 @@ mod tests {
         #[test]
         fn eviction_queue_equals_a_searched_list(
             policy in prop::sample::select(vec![EvictionPolicy::Lru, EvictionPolicy::CostBenefit]),
-            steps in prop::collection::vec((0..4_u8, 0..8_u8, 1..100_u64, prop::option::weighted(0.8, 0.0..10.0_f64)), 1..80),
+            steps in prop::collection::vec(
+                (0..4_u8, 0..8_u8, 1..100_u64, 0.0..10.0_f64, prop::bool::weighted(0.2)),
+                1..80,
+            ),
         ) {
             let mut ranking = EvictionQueue::new(policy);
             let mut list: Vec<(u8, bool, f64)> = Vec::new(); // the one used last comes last
             let mut inflation = 0.0_f64;
-            for (step, name, bytes, seconds) in steps {
+            for (step, name, bytes, seconds, is_pinned) in steps {
                 let least = |list: &[(u8, bool, f64)], pinned: bool| {
                     let mut best: Option<(u8, bool, f64)> = None;
                     for one in list.iter().filter(|one| (pinned || !one.1) && one.0 != name) {
@@ -205,13 +220,13 @@ mod tests {
                 };
                 match step {
                     0 | 1 => {
-                        ranking.touch(key(name), bytes, seconds.unwrap_or(f64::INFINITY));
+                        ranking.touch(key(name), bytes, seconds, is_pinned);
                         list.retain(|one| one.0 != name);
-                        let value = match (policy, seconds) {
-                            (EvictionPolicy::CostBenefit, Some(seconds)) => inflation + seconds / bytes as f64,
+                        let value = match policy {
+                            EvictionPolicy::CostBenefit => inflation + seconds / bytes as f64,
                             _ => 0.0,
                         };
-                        list.push((name, seconds.is_none(), value));
+                        list.push((name, is_pinned, value));
                     }
                     2 => {
                         let victim = ranking.victim(bytes % 2 == 0, |key| key.0[0] != name);

@@ -11,6 +11,7 @@ mod eviction;
 mod fetch;
 mod index;
 mod prefetch;
+mod read_cost;
 mod stats;
 mod tier;
 

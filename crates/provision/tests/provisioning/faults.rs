@@ -40,6 +40,30 @@ fn lost_worker_is_replaced() {
     world.wind_down();
 }
 
+/// No step sees the worker connected: its job is canceled a second after it has joined.
+#[test]
+fn worker_that_joins_and_leaves_between_two_steps_is_replaced_at_once() {
+    let steps_to_replace = |is_announced: bool| {
+        let mut world = World::new(3, vec![pool("spot", 4, 40.0)], Faults::default());
+        while world.provisioner.counts(0).starting == 0 || world.cloud.workers.is_empty() {
+            world.step(&[1], true);
+        }
+        let name = world.cloud.workers[0].name.clone();
+        assert!(world.cloud.connected(world.now).is_empty() && world.cloud.kill_one());
+        world.left.extend(is_announced.then_some(name));
+        let mut steps = 0;
+        while world.cloud.started.len() < 2 {
+            world.step(&[1], true);
+            steps += 1;
+        }
+        let is_failed = |remark: &ProvisionRemark| matches!(remark, ProvisionRemark::StartFailed { .. });
+        assert_eq!(world.remarks.iter().any(is_failed), !is_announced, "{:?}", world.remarks);
+        steps
+    };
+    assert_eq!(steps_to_replace(true), 1);
+    assert!(steps_to_replace(false) > 10);
+}
+
 #[test]
 fn pool_that_refuses_has_no_capacity_and_is_asked_rarely() {
     let (world, _) = hour(2, Faults { refuse: 1.0, ..Faults::default() });

@@ -42,6 +42,8 @@ pub(crate) struct World {
     pub(crate) most: Vec<usize>,
     /// Whether workers without an entry of the journal fail the test.
     pub(crate) is_strict: bool,
+    /// Workers that have announced their end.
+    pub(crate) left: Vec<String>,
 }
 
 impl World {
@@ -63,6 +65,7 @@ impl World {
             effects: 0,
             remarks: Vec::new(),
             is_strict: true,
+            left: Vec::new(),
         }
     }
 
@@ -94,6 +97,7 @@ impl World {
                 // The order does not matter here: any order is allowed.
                 removal_order: &connected.iter().map(|worker| worker.name.clone()).collect::<Vec<_>>(),
                 connected: &connected,
+                left: &self.left,
                 has_studies,
             });
             self.execute(effects);

@@ -187,6 +187,7 @@ impl Provisioning {
             desired: &desired,
             removal_order: &status.drain_order,
             connected: &connected,
+            left: &view.left,
             has_studies: self.shared.has_unfinished(),
         };
         Some(self.provisioner.step(&input))

@@ -7,6 +7,7 @@ use super::{LevelId, TierStack};
 use crate::TierError;
 use pleach_regions::{DataRegion, RegionKey};
 use std::sync::Arc;
+use std::time::Instant;
 
 impl TierStack {
     /// Returns the region and the fastest level that has it. A level that finds its copy corrupt loses it, and the next
@@ -18,10 +19,12 @@ impl TierStack {
     pub fn get(&self, key: RegionKey) -> Result<Option<(Arc<DataRegion>, LevelId)>, TierError> {
         let mut failed = None;
         for (id, (level, counted)) in self.levels.iter().zip(&self.counted).enumerate() {
+            let begun = Instant::now();
             match level.tier.get(key) {
                 Ok(Some(region)) => {
                     count(&counted.hits);
                     let mut books = self.books.lock();
+                    books.observe_read(id, region.bytes(), begun.elapsed());
                     // Regions that other nodes stored in a shared level must not be moved from here.
                     if books.contains(id, key) {
                         books.touch(id, key);

@@ -2,9 +2,11 @@
 //!
 //! This module calls no tier.
 
+use super::read_cost::ReadCost;
 use crate::{EvictionPolicy, policy::EvictionQueue};
 use pleach_regions::RegionKey;
 use std::collections::{HashMap, HashSet};
+use std::time::Duration;
 
 /// Metadata of a region.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -27,10 +29,6 @@ impl RegionMeta {
     /// Returns whether the region must not be dropped.
     pub(super) fn is_pinned(self) -> bool {
         self.durable || self.seconds == f64::INFINITY
-    }
-
-    fn ranked_seconds(self) -> f64 {
-        if self.is_pinned() { f64::INFINITY } else { self.seconds }
     }
 }
 
@@ -56,6 +54,8 @@ impl Entry {
 pub(super) struct StackIndex {
     entries: HashMap<RegionKey, Entry>,
     levels: Vec<EvictionQueue>,
+    /// Costs of reads by level.
+    reads: Vec<ReadCost>,
     /// Bytes in memory of prefetched regions that have not been read yet.
     prefetched_bytes: u64,
     /// Regions that have entered or left a level since they were last taken. `None` if the caller takes none.
@@ -64,9 +64,11 @@ pub(super) struct StackIndex {
 
 impl StackIndex {
     pub(super) fn new(policies: impl Iterator<Item = EvictionPolicy>) -> Self {
+        let levels: Vec<EvictionQueue> = policies.map(EvictionQueue::new).collect();
         Self {
             entries: HashMap::new(),
-            levels: policies.map(EvictionQueue::new).collect(),
+            reads: vec![ReadCost::default(); levels.len()],
+            levels,
             prefetched_bytes: 0,
             moved: None,
         }
@@ -195,10 +197,22 @@ impl StackIndex {
     pub(super) fn touch(&mut self, level: usize, key: RegionKey) {
         let Some(Entry { about, .. }) = self.entries.get(&key) else { return };
         let is_new = !self.levels[level].contains(key);
-        self.levels[level].touch(key, about.bytes, about.ranked_seconds());
+        let is_pinned = about.is_pinned();
+        let seconds = if is_pinned { self.seconds_below(level, about.bytes) } else { about.seconds };
+        self.levels[level].touch(key, about.bytes, seconds, is_pinned);
         if is_new {
             self.note_move(key);
         }
+    }
+
+    /// Records the time of a read from a level.
+    pub(super) fn observe_read(&mut self, level: usize, bytes: u64, time: Duration) {
+        self.reads[level].observe(bytes, time);
+    }
+
+    /// Returns the seconds of a read from the level below this one.
+    fn seconds_below(&self, level: usize, bytes: u64) -> f64 {
+        self.reads.get(level + 1).map_or(0.0, |below| below.seconds(bytes))
     }
 
     /// Removes a region from a level.

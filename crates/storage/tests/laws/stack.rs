@@ -217,6 +217,22 @@ impl Tier for Safe {
     }
 }
 
+/// A read below costs a latency, so two small regions cost more than a large one of their bytes.
+#[test]
+fn regions_that_must_stay_are_demoted_by_the_cost_of_their_reads() {
+    for (policy, expected) in [
+        (EvictionPolicy::CostBenefit, ["fast", "slow", "fast", "fast"]),
+        (EvictionPolicy::Lru, ["slow", "fast", "fast", "fast"]),
+    ] {
+        let stack = TierStack::new(vec![ram("fast", 4, policy), ram("slow", 9, policy)]);
+        for (number, bytes) in [(0, 1000), (1, 2000), (2, 1000), (3, 1000)] {
+            let placed = stack.store(key(number), &noise(number, bytes), worth(f64::INFINITY)).unwrap();
+            assert_eq!(placed.level, LevelId(0), "{policy:?}");
+        }
+        assert_eq!(places(&stack, 0..4), expected, "{policy:?}");
+    }
+}
+
 #[test]
 fn durable_regions_that_make_room_skip_levels_that_are_not_durable() {
     let safe = |name: &str| {
