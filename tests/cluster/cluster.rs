@@ -143,8 +143,8 @@ impl<'a> Cluster<'a> {
             command.args(args);
             return command;
         }
-        let free = self.place("manager").any_port();
-        let at = |address: &String| if address.is_empty() { free.clone() } else { address.clone() };
+        let place = self.place("manager");
+        let at = |address: &String| if address.is_empty() { place.lasting_port() } else { address.clone() };
         command.args(["manager", "--state", "state", "--certs", "ca/boss"]);
         command.args(["--listen", &at(&self.listen), "--http", &at(&self.http)]);
         command.args(&self.manager_options);

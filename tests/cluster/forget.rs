@@ -37,7 +37,7 @@ fn tiles(study: &Study) -> Vec<Vec<u8>> {
 fn forgotten_study_is_removed_with_unreferenced_inputs() {
     let study = cluster::study(1, 64);
     let mut cluster = Cluster::new(&study);
-    let mut store = |content: &[u8]| stored(&cluster, content, HOUR / 2);
+    let store = |content: &[u8]| stored(&cluster, content, HOUR / 2);
     let inputs: Vec<PathBuf> = tiles(&study).iter().map(|tile| store(tile)).collect();
     let [old, new] = [&b"old"[..], b"new"].map(store);
     let ids = [cluster.submit(&[]), cluster.submit(&[])];
@@ -103,7 +103,6 @@ fn finished_studies_are_removed_by_age_and_size() {
         .expect("a folder")
         .map(|entry| entry.expect("an entry").metadata().expect("found").len())
         .sum();
-    eprintln!("RESULTS {bytes} {:?}", std::process::Command::new("find").arg(&folders[2]).args(["-type","f","-printf","%s %P\n"]).output());
     cluster.manager_options = vec!["--keep-size".to_owned(), format!("{}B", bytes * 3 / 2)];
     cluster.start_manager();
     cluster.wait_until(|_| left() == [false, false, true, true]);
