@@ -12,7 +12,11 @@ use std::num::NonZeroUsize;
 
 /// Instances of 10 s without reuse.
 fn apart(instances: u32) -> Workload {
-    let recipe = SyntheticWorkload {
+    Workload::new(PlanId::first_round(0), without_reuse(instances).design())
+}
+
+fn without_reuse(instances: u32) -> SyntheticWorkload {
+    SyntheticWorkload {
         tiles: 1,
         instances,
         levels: 1,
@@ -23,8 +27,7 @@ fn apart(instances: u32) -> Workload {
         region_bytes: 1_000_000,
         cut: Bucketing::Single,
         seed: 1,
-    };
-    Workload::new(PlanId::first_round(0), recipe.design())
+    }
 }
 
 /// Instances with reuse, after a first stage on each tile.
@@ -119,6 +122,21 @@ fn nodes_of_one_machine_share_its_processors() {
     }
     // 5 instances: the last one has a processor of its own, after 2 + 2 that shared two.
     near(fixed(&on_processors(4, 2), 0, apart(5)).makespan_seconds, 30.0, 0.2);
+}
+
+/// 10,000 tasks of 1 ms and 0.3 ms beside each of them: another processor does that for one worker, and two workers on two
+/// processors do it themselves.
+#[test]
+fn work_beside_short_tasks_delays_them_without_a_processor_to_spare() {
+    let cut = Bucketing::Trtma(NonZeroUsize::new(20).expect("some"));
+    let short = SyntheticWorkload { levels: 10, task_seconds: 0.001, cut, ..without_reuse(1000) };
+    let seconds = |nodes: u32, processors: u32| {
+        let workload = Workload::new(PlanId::first_round(0), short.design());
+        fixed(&on_processors(nodes, processors), 0, workload).makespan_seconds
+    };
+    let [alone, both, spare] = [seconds(1, 2), seconds(2, 2), seconds(2, 4)];
+    near(both / spare, 1.3, 0.1);
+    near(spare / alone, 0.5, 0.1);
 }
 
 /// Workers with shared results on one processor take the time of one worker, and never less than on two.

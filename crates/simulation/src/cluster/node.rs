@@ -24,6 +24,8 @@ pub(super) struct Run {
     pub(super) ends_us: u64,
     /// The part of a processor that it has.
     pub(super) rate: f64,
+    /// Processors that it needs.
+    pub(super) demand: f64,
     /// The node's time limit, as known at the start of the current instance.
     pub(super) end_us: Option<u64>,
     /// Whether the bucket has a slot.
@@ -45,6 +47,7 @@ impl Run {
             predicted_seconds: 0.0,
             ends_us: 0,
             rate: 1.0,
+            demand: 1.0,
             end_us: None,
             started: false,
             elsewhere,

@@ -1,7 +1,7 @@
 //! The simulated workers: connect, request, fetch, execute, report.
 
 use super::node::Run;
-use super::processors::stretch;
+use super::processors::{demand, stretch};
 use super::shared_results::InstanceRun;
 use super::{BACKOFF_US, Cluster, DueEvent, ManagerMessage, WorkerMessage};
 use crate::event::ran;
@@ -141,12 +141,14 @@ impl Cluster {
             seconds: seconds / speed,
             executed_seconds: self.workloads[study.index()].foreseen_seconds(last, next),
             tasks: tasks.into_iter().map(|(task, seconds)| ran(stage, task, seconds / speed)).collect(),
+            output_bytes: workload.stored(study, next).map(|key| workload.bytes_of(key)).sum(),
         };
         let begun = self.begin_shared(node, study, next).unwrap_or(own);
         let (wait, tasks) = ((begun.seconds * 1e6) as u64, begun.tasks.len() as u64);
         let Some(run) = self.nodes[node].runs.get_mut(&lease) else { return };
         (run.current, run.end_us, run.started_us) = (Some(next), end_us, self.now_us);
         (run.predicted_seconds, run.ends_us, run.rate) = (begun.seconds, self.now_us + wait, rate);
+        run.demand = demand(begun.tasks.len(), begun.output_bytes, begun.seconds * rate);
         run.tasks = begun.tasks;
         if self.poison.contains(&(study.index(), next)) {
             return self.crash(node);
