@@ -40,11 +40,11 @@ metric = "dice"
 
 # Name: number and side of the tiles, and the method.
 STUDIES = {
-    "moat": (4, 1024, 'kind = "moat"\ntrajectories = 4\nlevels = 20'),
-    "moat-one-tile": (1, 1024, 'kind = "moat"\ntrajectories = 16\nlevels = 20'),
-    "vbd": (4, 512, 'kind = "vbd"\nsamples = 8'),
-    "correlation": (2, 1024, 'kind = "correlation"\nsampler = "lhs"\nsamples = 60'),
-    "small-tiles": (16, 256, 'kind = "moat"\ntrajectories = 8\nlevels = 20'),
+    "moat": (4, 1024, 'kind = "moat"\ntrajectories = 10\nlevels = 20'),
+    "moat-one-tile": (1, 1024, 'kind = "moat"\ntrajectories = 40\nlevels = 20'),
+    "vbd": (4, 512, 'kind = "vbd"\nsamples = 32'),
+    "correlation": (2, 1024, 'kind = "correlation"\nsampler = "lhs"\nsamples = 160'),
+    "small-tiles": (16, 256, 'kind = "moat"\ntrajectories = 24\nlevels = 20'),
 }
 
 
