@@ -45,15 +45,20 @@ impl TierActor {
     }
 }
 
-type Request = Box<dyn FnOnce() + Send>;
+/// Request that changes a region.
+struct RegionChange {
+    /// Level whose actor runs it. `None` is the one that writes.
+    level: Option<usize>,
+    run: Box<dyn FnOnce() + Send>,
+}
 
 /// Actors of all tiers of a node.
 pub(super) struct TierActors {
     /// By level, the fastest first.
     levels: Vec<TierActor>,
     writer: TierActor,
-    /// Regions with a change under way, and their next changes with the actor of each. Locked for single operations of the map.
-    changes: Mutex<HashMap<RegionKey, VecDeque<(Option<usize>, Request)>>>,
+    /// Regions with a change under way, and their next changes. Locked for single operations of the map.
+    changes: Mutex<HashMap<RegionKey, VecDeque<RegionChange>>>,
     /// Number of unfinished requests.
     unfinished: Mutex<usize>,
     /// Signaled for each finished request.
@@ -87,34 +92,28 @@ impl TierActors {
     }
 
     /// Sends a request that changes a region, after all such requests that were sent before.
-    fn send_change(
-        self: &Arc<Self>,
-        key: RegionKey,
-        level: Option<usize>,
-        change: impl FnOnce() + Send + 'static,
-    ) {
+    fn send_change(self: &Arc<Self>, key: RegionKey, change: RegionChange) {
         *self.unfinished.lock() += 1;
-        let change: Request = Box::new(change);
         match self.changes.lock().entry(key) {
-            Entry::Occupied(mut later) => return later.get_mut().push_back((level, change)),
+            Entry::Occupied(mut later) => return later.get_mut().push_back(change),
             Entry::Vacant(none) => _ = none.insert(VecDeque::new()),
         }
-        self.start_change(key, level, change);
+        self.start_change(key, change);
     }
 
-    fn start_change(self: &Arc<Self>, key: RegionKey, level: Option<usize>, change: Request) {
+    fn start_change(self: &Arc<Self>, key: RegionKey, RegionChange { level, run }: RegionChange) {
         let all = Arc::clone(self);
         self.actor(level).threads.spawn(move || {
-            change();
-            if let Some((level, next)) = all.next_change(key) {
-                all.start_change(key, level, next);
+            run();
+            if let Some(next) = all.next_change(key) {
+                all.start_change(key, next);
             }
             all.finish();
         });
     }
 
     /// Takes the next change of a region. Removes the region from the list if there is none.
-    fn next_change(&self, key: RegionKey) -> Option<(Option<usize>, Request)> {
+    fn next_change(&self, key: RegionKey) -> Option<RegionChange> {
         let mut changes = self.changes.lock();
         let next = changes.get_mut(&key).and_then(VecDeque::pop_front);
         if next.is_none() {
@@ -154,13 +153,14 @@ impl SpillStore {
 
     /// Sends a write of a region to the tiers of this node. The request may block.
     pub(crate) fn send_write(&self, key: RegionKey, write: impl FnOnce() + Send + 'static) {
-        self.actors.send_change(key, None, write);
+        self.actors.send_change(key, RegionChange { level: None, run: Box::new(write) });
     }
 
     /// Sends a write or a first read of a region to the tier that all nodes share. The request may block.
     pub(crate) fn send_shared(&self, key: RegionKey, request: impl FnOnce() + Send + 'static) {
         let shared = self.stack.levels().iter().position(|level| level.shared);
-        self.actors.send_change(key, shared.or(Some(self.slowest())), request);
+        let level = shared.or(Some(self.slowest()));
+        self.actors.send_change(key, RegionChange { level, run: Box::new(request) });
     }
 
     /// Removes a region without readers from all tiers, after the writes of it that were sent before. Does not wait.
@@ -169,7 +169,8 @@ impl SpillStore {
         if self.actors.is_changing(key) || self.may_have(key) {
             let from = Arc::clone(self);
             // The slowest tier, because a removal asks all of them.
-            self.actors.send_change(key, Some(self.slowest()), move || from.remove(key));
+            let run = Box::new(move || from.remove(key));
+            self.actors.send_change(key, RegionChange { level: Some(self.slowest()), run });
         }
     }
 
