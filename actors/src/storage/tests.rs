@@ -2,7 +2,10 @@
 
 use super::*;
 use pleach_regions::Raster;
-use pleach_storage::{BoundedRam, EvictionPolicy, Tier, TierLevel, TierStack, WriteMode};
+use pleach_storage::files::OsFileSystem;
+use pleach_storage::{
+    EvictionPolicy, FolderKind, FolderSettings, FolderTier, Tier, TierLevel, TierStack, WriteMode,
+};
 use std::sync::mpsc;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
@@ -22,7 +25,10 @@ impl Source for Slow {
 
 /// Regions in memory and in the shared tier after a release during the load of one, and another request after the release.
 fn left_after_release(asks_again: bool) -> (usize, usize) {
-    let shared: Arc<dyn Tier> = Arc::new(BoundedRam::new(Arc::default(), 1 << 20));
+    let folder = tempfile::tempdir().expect("a folder");
+    let settings = FolderSettings::new(FolderKind::Lustre, 1 << 30);
+    let shared = FolderTier::open(Arc::new(OsFileSystem), folder.path(), settings).expect("a tier");
+    let shared: Arc<dyn Tier> = Arc::new(shared);
     let level = TierLevel {
         name: "lustre".to_owned(),
         tier: Arc::clone(&shared),
@@ -50,7 +56,7 @@ fn left_after_release(asks_again: bool) -> (usize, usize) {
         assert!(first.await.expect("it ends").expect("there").is_ok(), "a request is answered all the same");
         let in_memory = storage.send(CountRegions).await.expect("there");
         below.settle();
-        (in_memory, shared.list().expect("memory").len())
+        (in_memory, shared.list().expect("a list").len())
     })
 }
 
