@@ -75,7 +75,7 @@ fn region(number: u32) -> (RegionKey, Arc<DataRegion>) {
 }
 
 /// Prints reads a second, and the percentiles of their latencies.
-#[expect(clippy::print_stdout, reason = "a benchmark says what it found")]
+#[expect(clippy::print_stdout, reason = "a benchmark prints")]
 fn show(name: &str, mut latencies: Vec<Duration>) {
     let all: Duration = latencies.iter().sum();
     latencies.sort_unstable();

@@ -211,8 +211,8 @@ impl WorkerActor {
         bucket.grant(slot, node);
     }
 
-    /// Starts the periodic tick. It reports the bytes in storage and the tiers of regions whenever they have changed, the measured links every
-    /// [`TICKS_OF_LINKS`], and all tiers every [`TICKS_OF_TIERS`].
+    /// Starts the periodic tick. It reports the bytes in storage and the tiers of regions whenever they have changed, the
+    /// measured links every [`TICKS_OF_LINKS`], and all tiers with their measured rates every [`TICKS_OF_TIERS`].
     fn start_ticks(&self, ctx: &mut Context<Self>) {
         let (mut reported, mut ticks) = (0, 0u32);
         ctx.run_interval(TICK, move |actor, ctx| {

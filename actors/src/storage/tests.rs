@@ -9,7 +9,7 @@ use pleach_storage::{
 use std::sync::mpsc;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
-/// A file that tells when it is opened, and is read only after a word.
+/// A file whose load reports its start, and then waits for the test.
 struct Slow {
     opened: UnboundedSender<()>,
     word: parking_lot::Mutex<mpsc::Receiver<()>>,

@@ -375,7 +375,7 @@ async fn trickled_hello_misses_the_deadline() {
             other => panic!("{other}"),
         }
     }
-    assert!(told > 0, "the peers are told why");
+    assert!(told > 10, "{told} of 20 peers are told why");
     until(|| server.connections() == 1).await;
     good.check().await;
     assert_eq!(causes(&cluster), [Cause::Deadline], "told once");
