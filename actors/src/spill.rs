@@ -24,7 +24,6 @@ use std::fmt;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Instant;
 use tier_actors::TierActors;
 
 /// Bytes that may wait to be written without being counted as held. 64 MiB: one third of the memory a process may use beyond
@@ -228,9 +227,7 @@ impl SpillStore {
     /// Reads a region shared by another node. Blocks on the tier.
     pub(crate) fn get_shared(&self, key: RegionKey) -> Option<Arc<DataRegion>> {
         let stored = self.stored(key);
-        let begun = Instant::now();
-        let (region, level) = self.stack.get(stored).ok().flatten()?;
-        self.note_read(level, region.bytes(), begun.elapsed());
+        let (region, _) = self.stack.get(stored).ok().flatten()?;
         // The entry makes a later release remove the copy that another node has written.
         self.keep_book(key, stored, region.bytes());
         add(&self.counters.promoted, region.bytes());
@@ -279,10 +276,8 @@ impl SpillStore {
         // The lock ends with this statement: a slow disk must not block lookups of other regions.
         let stored = self.retained.lock().get(&key)?.stored;
         // The tier counts its own read errors.
-        let begun = Instant::now();
         match self.stack.get(stored) {
-            Ok(Some((region, level))) => {
-                self.note_read(level, region.bytes(), begun.elapsed());
+            Ok(Some((region, _))) => {
                 add(&self.counters.promoted, region.bytes());
                 Some(region)
             }

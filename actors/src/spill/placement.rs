@@ -7,41 +7,26 @@
 use super::SpillStore;
 use parking_lot::Mutex;
 use pleach_dispatch::message::{MAX_REGION_TIERS, RegionTiers};
+use pleach_dispatch::storage::TransferCost;
 use pleach_regions::{RamTier, RegionKey};
-use pleach_storage::LevelId;
+use pleach_storage::{LevelId, ReadTime};
 use pleach_workflow::TierKind;
 use std::collections::BTreeSet;
 use std::ops::Bound;
-use std::time::Duration;
 
-/// Weight of the last read in the moving average, as for transfers between workers.
-const WEIGHT: f64 = 0.2;
-
-/// Regions to report, and rates.
+/// Regions to report.
 #[derive(Debug, Default)]
 pub(super) struct PlacementReport {
     /// Regions that have moved. `None` until the first report, so that a store without a manager records none.
     moved: Mutex<Option<BTreeSet<RegionKey>>>,
     /// The last region that was repeated.
     repeated: Mutex<Option<RegionKey>>,
-    /// Seconds per byte by kind, as moving averages.
-    rates: Mutex<[Option<f64>; TierKind::ALL.len()]>,
 }
 
 impl SpillStore {
     /// Records that a region has left or entered memory.
     pub(crate) fn note_move(&self, key: RegionKey) {
         self.placement.moved.lock().iter_mut().for_each(|moved| _ = moved.insert(key));
-    }
-
-    /// Records a read from a tier.
-    #[expect(clippy::cast_precision_loss, reason = "an average")]
-    pub(super) fn note_read(&self, level: LevelId, bytes: u64, time: Duration) {
-        let Some(kind) = self.kind(level) else { return };
-        // An empty region would give an infinite rate.
-        let now = time.as_secs_f64() / bytes.max(1) as f64;
-        let average = &mut self.placement.rates.lock()[kind as usize];
-        *average = Some(average.map_or(now, |before| before + WEIGHT * (now - before)));
     }
 
     /// Takes the tiers of regions that have moved since the last report, and the rates. With `repeats`, the tiers of other regions
@@ -82,11 +67,14 @@ impl SpillStore {
         (!regions.is_empty() || repeats && !rates.is_empty()).then_some(RegionTiers { regions, rates })
     }
 
-    /// Returns the measured rates in bytes per second.
-    fn rates(&self) -> Vec<(TierKind, f64)> {
-        let measured = *self.placement.rates.lock();
-        let kinds = TierKind::ALL.into_iter().zip(measured);
-        kinds.filter_map(|(kind, seconds)| Some((kind, seconds?.recip()))).collect()
+    /// Returns the measured times of reads by kind, as costs of transfers to memory.
+    fn rates(&self) -> Vec<(TierKind, TransferCost)> {
+        let measured = self.stack.read_times().into_iter().enumerate().filter_map(|(level, time)| {
+            let ReadTime { latency_seconds, seconds_per_byte } = time?;
+            let bytes_per_second = seconds_per_byte.recip();
+            Some((self.kind(LevelId(level))?, TransferCost { bytes_per_second, latency_seconds }))
+        });
+        measured.collect()
     }
 
     /// Returns the kind of a level. `None` for memory.
@@ -150,7 +138,7 @@ mod tests {
         let all = [(1, Some(TierKind::Lustre)), (3, Some(TierKind::Ssd))];
         assert_eq!([tiers(&store, &ram, true), tiers(&store, &ram, true)], [all.to_vec(), all.to_vec()]);
         let rates = store.take_tiers(&ram, true).expect("a rate").rates;
-        assert!(matches!(rates[..], [(TierKind::Lustre, rate)] if rate > 0.0), "{rates:?}");
+        assert!(matches!(rates[..], [(TierKind::Lustre, read)] if read.seconds(1000) > 0.0), "{rates:?}");
     }
 
     #[test]

@@ -105,6 +105,7 @@ impl PoolSpec {
             running: 0,
             starting: 0,
             starting_seconds: 0.0,
+            ending_seconds: 0.0,
         }
     }
 }

@@ -63,6 +63,7 @@ fn site(max: u32, startup_seconds: f64) -> CloudPool {
         running: 0,
         starting: 0,
         starting_seconds: 0.0,
+        ending_seconds: 0.0,
     };
     CloudPool {
         pool,

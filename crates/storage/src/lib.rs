@@ -41,7 +41,7 @@ pub use locks::locks_are_local;
 pub use policy::{EvictionPolicy, EvictionQueue};
 pub use ram::BoundedRam;
 pub use stack::{
-    LevelId, LevelStats, PlacedAt, PlacementHints, Prefetcher, RetentionValue, SpillStats, TierLevel,
-    TierStack, WriteMode,
+    LevelId, LevelStats, PlacedAt, PlacementHints, Prefetcher, ReadTime, RetentionValue, SpillStats,
+    TierLevel, TierStack, WriteMode,
 };
 pub use tier::{Durability, Inserted, Tier, TierMaintenance};

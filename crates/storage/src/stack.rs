@@ -16,6 +16,7 @@ mod stats;
 mod tier;
 
 pub use prefetch::Prefetcher;
+pub use read_cost::ReadTime;
 pub use stats::{LevelStats, SpillStats};
 
 use crate::{Durability, EvictionPolicy, Inserted, Tier, TierError};
@@ -251,6 +252,12 @@ impl TierStack {
     /// and returns none.
     pub fn take_moved(&self) -> HashSet<RegionKey> {
         self.books.lock().take_moved()
+    }
+
+    /// Returns the measured time of reads of each level. `None` for levels without a read.
+    #[must_use]
+    pub fn read_times(&self) -> Vec<Option<ReadTime>> {
+        self.books.lock().read_times()
     }
 
     /// Returns the content and activity counters of each level.

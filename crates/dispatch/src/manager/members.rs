@@ -269,10 +269,10 @@ impl Members {
         }
     }
 
-    /// Sets the measured rate of a tier of a member in bytes per second.
-    pub(super) fn set_tier_rate(&mut self, worker: WorkerId, kind: TierKind, bytes_per_second: f64) {
+    /// Sets the measured cost of reads from a tier of a member.
+    pub(super) fn set_tier_rate(&mut self, worker: WorkerId, kind: TierKind, cost: TransferCost) {
         if let Some(entry) = self.by_id.get_mut(&worker) {
-            entry.rates.set_tier(kind, bytes_per_second);
+            entry.rates.set_tier(kind, cost);
         }
     }
 

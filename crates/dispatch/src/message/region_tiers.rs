@@ -1,5 +1,6 @@
 //! Tiers of a worker's regions, for placement by the manager.
 
+use crate::storage::TransferCost;
 use pleach_regions::RegionKey;
 use pleach_workflow::TierKind;
 use serde::{Deserialize, Serialize};
@@ -12,6 +13,6 @@ pub const MAX_REGION_TIERS: usize = 1024;
 pub struct RegionTiers {
     /// Regions and the kind of their spill tier, `None` for memory. At most [`MAX_REGION_TIERS`].
     pub regions: Vec<(RegionKey, Option<TierKind>)>,
-    /// Measured rates of its spill tiers in bytes per second.
-    pub rates: Vec<(TierKind, f64)>,
+    /// Measured costs of reads from its spill tiers.
+    pub rates: Vec<(TierKind, TransferCost)>,
 }

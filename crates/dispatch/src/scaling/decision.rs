@@ -213,7 +213,8 @@ fn try_all(need: &WorkDemand, pools: &[WorkerPool], mut visit: impl FnMut(Makesp
     // Cost of a second of work before the deadline. Among equals, present workers come first.
     let price = |group: &PoolWorkers| {
         let (pool, work) = (&pools[group.pool], horizon - group.at_seconds);
-        if work > 0.0 { pool.cost(horizon) / (pool.slots * work) } else { f64::INFINITY }
+        let paid = horizon + pool.ending_seconds;
+        if work > 0.0 { pool.cost(paid) / (pool.slots * work) } else { f64::INFINITY }
     };
     all.sort_by(|a, b| {
         price(a).total_cmp(&price(b)).then(a.at_seconds.total_cmp(&b.at_seconds)).then(a.pool.cmp(&b.pool))

@@ -9,7 +9,7 @@ use super::pool::{PoolWorkers, WorkerPool, groups};
 pub struct MakespanForecast {
     /// Seconds until all is done. Infinite without workers.
     pub seconds: f64,
-    /// Cost of all paid workers until then.
+    /// Cost of all paid workers until then, and until the end of those beyond the minimum of their pool.
     pub cost: f64,
 }
 
@@ -87,10 +87,7 @@ impl WorkerSupply {
     pub(super) fn forecast(&self, need: &WorkDemand, pools: &[WorkerPool]) -> MakespanForecast {
         let seconds = self.seconds(need, 1.0);
         let all = pools.iter().zip(&self.workers).filter(|(pool, _)| pool.price_per_hour > 0.0);
-        let cost = all.map(|(pool, workers)| match workers {
-            0 => 0.0,
-            workers => f64::from(*workers) * pool.cost(seconds),
-        });
+        let cost = all.map(|(pool, workers)| pool.cost_until_end(*workers, seconds));
         MakespanForecast { seconds, cost: cost.sum() }
     }
 }
@@ -125,6 +122,7 @@ mod tests {
             running,
             starting: 0,
             starting_seconds: 0.0,
+            ending_seconds: 0.0,
         }
     }
 

@@ -23,6 +23,8 @@ pub struct WorkerPool {
     pub starting: u32,
     /// Remaining seconds of their start-up.
     pub starting_seconds: f64,
+    /// Seconds from the end of the work to the end of a worker beyond the minimum: idle time, drain, and the driver.
+    pub ending_seconds: f64,
 }
 
 impl WorkerPool {
@@ -30,6 +32,17 @@ impl WorkerPool {
     #[must_use]
     pub fn cost(&self, seconds: f64) -> f64 {
         self.price_per_hour / 3600.0 * billed_seconds(seconds, self.billing_seconds)
+    }
+
+    /// Returns the cost of a number of workers until the work ends. Those beyond the minimum are paid until their own end.
+    pub(super) fn cost_until_end(&self, workers: u32, work_seconds: f64) -> f64 {
+        let stay = workers.min(self.min);
+        let cost = |count: u32, seconds: f64| match count {
+            0 => 0.0,
+            // Without workers the time may be infinite.
+            count => f64::from(count) * self.cost(seconds),
+        };
+        cost(stay, work_seconds) + cost(workers - stay, work_seconds + self.ending_seconds)
     }
 }
 
@@ -82,6 +95,7 @@ mod tests {
             running: 0,
             starting: 0,
             starting_seconds: 0.0,
+            ending_seconds: 0.0,
         };
         let close = |a: f64, b: f64| assert!((a - b).abs() < 1e-12, "{a} {b}");
         close(pool.cost(0.0), 0.0);
@@ -90,5 +104,26 @@ mod tests {
         close(pool.cost(61.0), 0.12);
         close(WorkerPool { billing_seconds: 3600.0, ..pool.clone() }.cost(61.0), 3.6);
         close(WorkerPool { billing_seconds: 0.0, ..pool }.cost(61.0), 0.061);
+    }
+
+    #[test]
+    fn workers_beyond_the_minimum_are_paid_until_they_have_ended() {
+        let pool = WorkerPool {
+            name: "cloud".to_owned(),
+            slots: 4.0,
+            price_per_hour: 3600.0,
+            billing_seconds: 60.0,
+            startup_seconds: 90.0,
+            min: 2,
+            max: 10,
+            running: 0,
+            starting: 0,
+            starting_seconds: 0.0,
+            ending_seconds: 45.0,
+        };
+        // The work ends within the second period, three of the five workers within the third.
+        assert_eq!(pool.cost_until_end(5, 100.0), 2.0 * 120.0 + 3.0 * 180.0);
+        assert_eq!(pool.cost_until_end(1, 100.0), 120.0);
+        assert_eq!(pool.cost_until_end(0, f64::INFINITY), 0.0);
     }
 }

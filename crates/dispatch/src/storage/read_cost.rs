@@ -1,8 +1,8 @@
 //! Expected time to read the inputs of a bucket, by the tier of the copy that a worker would read.
 //!
-//! A region in the worker's memory costs nothing. A spilled one costs its bytes at the rate of its tier, and a region of another
-//! worker the transfer over the link, or a read of the shared tier where that has a copy and is faster. Workers measure their
-//! rates. Until then, the stated ones count.
+//! A region in the worker's memory costs nothing. A spilled one costs a read from its tier, and a region of another worker the
+//! transfer over the link, or a read of the shared tier where that has a copy and is faster. Workers measure both. Until then, the
+//! stated rates count, without latencies.
 
 use super::TransferCost;
 use crate::WorkerId;
@@ -27,8 +27,8 @@ const LINK_BYTES_PER_SECOND: f64 = 1.25e8;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ReadRates {
     link: TransferCost,
-    /// Bytes per second, in the order of [`TierKind::ALL`].
-    tiers: [f64; TierKind::ALL.len()],
+    /// Costs of reads, in the order of [`TierKind::ALL`].
+    tiers: [TransferCost; TierKind::ALL.len()],
     /// Kind of the tier that all workers share.
     shared: TierKind,
 }
@@ -36,11 +36,10 @@ pub struct ReadRates {
 impl Default for ReadRates {
     /// Returns the stated rates.
     fn default() -> Self {
-        Self {
-            link: TransferCost { bytes_per_second: LINK_BYTES_PER_SECOND, latency_seconds: 0.0 },
-            tiers: [SSD_BYTES_PER_SECOND, HDD_BYTES_PER_SECOND, LUSTRE_BYTES_PER_SECOND, S3_BYTES_PER_SECOND],
-            shared: TierKind::Lustre,
-        }
+        let rate = |bytes_per_second| TransferCost { bytes_per_second, latency_seconds: 0.0 };
+        let tiers =
+            [SSD_BYTES_PER_SECOND, HDD_BYTES_PER_SECOND, LUSTRE_BYTES_PER_SECOND, S3_BYTES_PER_SECOND];
+        Self { link: rate(LINK_BYTES_PER_SECOND), tiers: tiers.map(rate), shared: TierKind::Lustre }
     }
 }
 
@@ -50,10 +49,12 @@ impl ReadRates {
         self.link = cost;
     }
 
-    /// Sets the measured rate of a tier in bytes per second. Ignores rates that no tier has.
-    pub fn set_tier(&mut self, kind: TierKind, bytes_per_second: f64) {
-        if bytes_per_second.is_finite() && bytes_per_second > 0.0 {
-            self.tiers[kind as usize] = bytes_per_second;
+    /// Sets the measured cost of reads from a tier. Ignores costs that no tier has.
+    pub fn set_tier(&mut self, kind: TierKind, cost: TransferCost) {
+        // The rate of a tier whose time does not depend on the bytes is infinite.
+        let is_time = cost.latency_seconds.is_finite() && cost.latency_seconds >= 0.0;
+        if is_time && cost.bytes_per_second > 0.0 {
+            self.tiers[kind as usize] = cost;
             if matches!(kind, TierKind::Lustre | TierKind::S3) {
                 self.shared = kind;
             }
@@ -61,9 +62,8 @@ impl ReadRates {
     }
 
     /// Returns the seconds to read a region of `bytes`.
-    #[expect(clippy::cast_precision_loss, reason = "a prediction")]
     fn seconds(&self, source: ReadSource, bytes: u64) -> f64 {
-        let tier = |kind: TierKind| bytes as f64 / self.tiers[kind as usize];
+        let tier = |kind: TierKind| self.tiers[kind as usize].seconds(bytes);
         match source {
             ReadSource::Local(None) => 0.0,
             ReadSource::Local(Some(kind)) => tier(kind),
@@ -169,11 +169,17 @@ mod tests {
         // Transfers that take no time still cost their bytes.
         rates.set_link(TransferCost::FREE);
         assert!(cost(remote, &rates) > cost(ReadSource::Local(None), &rates));
-        for wrong in [0.0, -1.0, f64::NAN, f64::INFINITY] {
-            rates.set_tier(TierKind::Ssd, wrong);
+        let read = |bytes_per_second, latency_seconds| TransferCost { bytes_per_second, latency_seconds };
+        for wrong in [0.0, -1.0, f64::NAN] {
+            rates.set_tier(TierKind::Ssd, read(wrong, 0.0));
+        }
+        for wrong in [-1.0, f64::NAN, f64::INFINITY] {
+            rates.set_tier(TierKind::Ssd, read(1e9, wrong));
         }
         assert_eq!(cost(ssd, &rates).nanoseconds, 2_000_000);
-        rates.set_tier(TierKind::S3, 1e9);
+        rates.set_tier(TierKind::Ssd, read(f64::INFINITY, 0.01));
+        assert_eq!(cost(ssd, &rates).nanoseconds, 10_000_000);
+        rates.set_tier(TierKind::S3, read(1e9, 0.0));
         let shared = ReadSource::Remote { worker: false, shared: true };
         assert_eq!(cost(shared, &rates).nanoseconds, 1_000_000);
     }

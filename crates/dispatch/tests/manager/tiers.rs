@@ -102,7 +102,7 @@ fn measured_rates_decide_between_the_own_disk_and_another_worker() {
     assert_eq!(granted(&mut manager, &[first]), ["w0 <- 2 under 0"]);
     let (mut manager, first) = begin();
     manager.handle_measured_link(first, TransferCost { bytes_per_second: 5e9, latency_seconds: 0.0 });
-    let rates = vec![(TierKind::Hdd, 9e9)];
+    let rates = vec![(TierKind::Hdd, TransferCost { bytes_per_second: 9e9, latency_seconds: 0.0 })];
     manager.handle_region_tiers(first, &RegionTiers { regions: Vec::new(), rates });
     assert_eq!(granted(&mut manager, &[first]), ["w0 <- 3 under 0"]);
 }

@@ -22,6 +22,7 @@ fn pool(max: u32, price_per_hour: f64, startup_seconds: f64) -> WorkerPool {
         running: 0,
         starting: 0,
         starting_seconds: 0.0,
+        ending_seconds: 0.0,
     }
 }
 
@@ -162,6 +163,7 @@ fn any_pool() -> impl Strategy<Value = WorkerPool> {
             running,
             starting,
             starting_seconds: startup / 2.0,
+            ending_seconds: startup / 3.0,
             ..pool(min + more, price, startup)
         }
     })
@@ -224,7 +226,7 @@ proptest! {
     fn less_time_never_wants_fewer(pools in vec(any_pool(), 1..4), work in 100.0..1e5_f64, deadline in -10.0..1e5_f64, less in 0.0..1.0_f64) {
         // Pools with equal start-up and billing times: otherwise, less time can make other pools the cheaper
         // ones.
-        let alike = |pool: &WorkerPool| WorkerPool { running: 0, starting: 0, startup_seconds: 100.0, billing_seconds: 0.0, ..pool.clone() };
+        let alike = |pool: &WorkerPool| WorkerPool { running: 0, starting: 0, startup_seconds: 100.0, billing_seconds: 0.0, ending_seconds: 0.0, ..pool.clone() };
         let pools: Vec<WorkerPool> = pools.iter().map(alike).collect();
         let of = |deadline| first(&WorkDemand::of(work, 50.0).by(deadline), &pools).desired;
         let (long, short) = (of(deadline), of(deadline * less));

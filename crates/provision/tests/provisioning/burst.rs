@@ -43,6 +43,7 @@ fn worker_pool(world: &World, number: usize) -> WorkerPool {
         running: counts.joined,
         starting: counts.starting,
         starting_seconds: (pool.startup_seconds - counts.starting_seconds).max(0.0),
+        ending_seconds: pool.idle_seconds,
     }
 }
 

@@ -3,6 +3,8 @@
 //! Predictions and running workers decide by the same rule. Only a clear gain leads to a repeated task, because times are
 //! estimates and a repeated task takes a slot from others.
 
+use serde::{Deserialize, Serialize};
+
 /// A transfer that takes at most this factor longer than running the task again is made.
 const TOLERANCE: f64 = 1.25;
 
@@ -10,7 +12,7 @@ const TOLERANCE: f64 = 1.25;
 const MIN_GAIN_SECONDS: f64 = 0.05;
 
 /// Cost of moving an output between workers.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct TransferCost {
     /// Bytes per second, above 0. Infinite if outputs need no transfer.
     pub bytes_per_second: f64,

@@ -78,7 +78,13 @@ impl Scaler {
         let StoredLedger(stored) = record::read(&file).or_default(lost);
         let prices = |pool: &ManagedPool| {
             let PoolSpec { price_per_hour: per_hour, billing_seconds, egress_price_per_gb, .. } = pool.spec;
-            let prices = PoolPrices { per_hour, billing_seconds, egress_per_gb: egress_price_per_gb };
+            let prices = PoolPrices {
+                per_hour,
+                billing_seconds,
+                egress_per_gb: egress_price_per_gb,
+                min: pool.spec.min,
+                ending_seconds: pool.driver.as_ref().map_or(0.0, |driver| driver.idle_seconds),
+            };
             (pool.spec.name.clone(), prices)
         };
         let prices = pools.iter().flat_map(|pools| pools.0.iter().map(prices)).collect();
@@ -97,6 +103,9 @@ impl Scaler {
         now: f64,
     ) -> ScalingStatus {
         self.charge(view, running, now);
+        // The work of a study that is being planned is not known.
+        let is_done = studies.len() == running.len() && studies.iter().all(|study| study.work_seconds <= 0.0);
+        self.state.lock().ledger.note_work(now, !is_done);
         // Before the lock of this step: the closure takes the same lock, once for each study.
         let need =
             self.need(studies, now, |id| self.state.lock().ledger.cost(id).map_or(0.0, |cost| cost.cost));
@@ -113,6 +122,7 @@ impl Scaler {
         };
         let mut pools = pools(of_file, &active, state.previous.as_ref(), now);
         for (number, pool) in pools.iter_mut().enumerate() {
+            pool.ending_seconds = state.ledger.ending_seconds(&pool.name);
             if let Some(supply) = self.supplies.get(number) {
                 *pool = supply.correct(pool.clone());
             }
@@ -268,6 +278,7 @@ fn everybody(active: &[&WorkerView]) -> WorkerPool {
         running: count,
         starting: 0,
         starting_seconds: 0.0,
+        ending_seconds: 0.0,
     }
 }
 

@@ -84,6 +84,7 @@ impl<'a> PolicyRun<'a> {
             running: base.nodes,
             starting: 0,
             starting_seconds: 0.0,
+            ending_seconds: 0.0,
         });
         let spent = cloud.cost(cluster.now_us()) + cloud.egress_cost(cluster);
         let need = WorkDemand {

@@ -2,7 +2,7 @@
 //!
 //! This module calls no tier.
 
-use super::read_cost::ReadCost;
+use super::read_cost::{ReadCost, ReadTime};
 use crate::{EvictionPolicy, policy::EvictionQueue};
 use pleach_regions::RegionKey;
 use std::collections::{HashMap, HashSet};
@@ -208,6 +208,11 @@ impl StackIndex {
     /// Records the time of a read from a level.
     pub(super) fn observe_read(&mut self, level: usize, bytes: u64, time: Duration) {
         self.reads[level].observe(bytes, time);
+    }
+
+    /// Returns the measured time of reads by level. `None` for levels without a read.
+    pub(super) fn read_times(&self) -> Vec<Option<ReadTime>> {
+        self.reads.iter().map(ReadCost::measured).collect()
     }
 
     /// Returns the seconds of a read from the level below this one.

@@ -39,6 +39,15 @@ impl Sums {
     }
 }
 
+/// Expected time of a read: a latency, and a time for each byte.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ReadTime {
+    /// Seconds of a read of no bytes.
+    pub latency_seconds: f64,
+    /// Seconds of each byte.
+    pub seconds_per_byte: f64,
+}
+
 /// Cost of reads from one level.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct ReadCost {
@@ -54,14 +63,25 @@ impl ReadCost {
 
     /// Returns the expected seconds of a read. Never negative.
     pub(super) fn seconds(&self, bytes: u64) -> f64 {
+        let ReadTime { latency_seconds, seconds_per_byte } = self.time();
+        latency_seconds + seconds_per_byte * bytes as f64
+    }
+
+    /// Returns the expected time of reads. `None` before the first read.
+    pub(super) fn measured(&self) -> Option<ReadTime> {
+        (self.measured.weight > 0.0).then(|| self.time())
+    }
+
+    /// Returns the fitted time of reads. No part is negative.
+    fn time(&self) -> ReadTime {
         let mut all = self.measured;
         ASSUMED.into_iter().for_each(|(bytes, seconds)| all.add(bytes, seconds));
         let Sums { weight, bytes: sum, seconds, bytes_squared, product } = all;
         // Positive, because the assumed reads have two sizes.
         let spread = weight * bytes_squared - sum * sum;
-        let per_byte = ((weight * product - sum * seconds) / spread).max(0.0);
-        let latency = ((seconds - per_byte * sum) / weight).max(0.0);
-        latency + per_byte * bytes as f64
+        let seconds_per_byte = ((weight * product - sum * seconds) / spread).max(0.0);
+        let latency_seconds = ((seconds - seconds_per_byte * sum) / weight).max(0.0);
+        ReadTime { latency_seconds, seconds_per_byte }
     }
 }
 

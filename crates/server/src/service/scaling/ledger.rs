@@ -5,6 +5,7 @@
 //! - A started period belongs in equal parts to the studies that run then. Time after the last study belongs to it if the
 //!   worker ends before the next study starts, and to no study otherwise.
 //! - Accounts of ended studies become final when no worker can add to them.
+//! - The time from the end of all work to the end of a worker is measured for each pool, because predictions need it.
 //!
 //! A pure state machine, which is stored as a whole. Workers of a driver keep the time of their request, so that a restarted
 //! manager charges the time in between.
@@ -17,6 +18,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 const SECONDS_PER_HOUR: f64 = 3600.0;
 
+/// Half of each measured end of a worker counts: ends vary little, and drivers and idle times change rarely.
+const ENDING_WEIGHT: f64 = 0.5;
+
 /// Bytes of the unit of egress prices, as clouds bill it.
 const BYTES_PER_GB: f64 = 1e9;
 
@@ -26,6 +30,10 @@ pub(crate) struct PoolPrices {
     pub(crate) per_hour: f64,
     pub(crate) billing_seconds: f64,
     pub(crate) egress_per_gb: f64,
+    /// Workers that stay without a study.
+    pub(crate) min: u32,
+    /// Time from the end of all work to the end of a worker, until it has been measured.
+    pub(crate) ending_seconds: f64,
 }
 
 /// Connected worker of a pool.
@@ -82,6 +90,12 @@ pub(crate) struct CostLedger {
     is_busy: bool,
     /// Time of the last change, in seconds since 1970.
     at: f64,
+    /// Time at which the last work of all studies was done. `None` while work remains.
+    #[serde(default)]
+    work_done: Option<f64>,
+    /// Measured seconds from the end of all work to the end of a worker, by pool.
+    #[serde(default)]
+    ending_seconds: BTreeMap<String, f64>,
     /// Paid cost by pool since the start of the manager, workers and egress.
     #[serde(skip)]
     totals: BTreeMap<String, [f64; 2]>,
@@ -134,7 +148,8 @@ impl CostLedger {
         let is_valid = |number: f64| number.is_finite() && number >= 0.0;
         let costs = self.accounts.values().map(|account| account.cost.cost);
         let workers = self.workers.values().flat_map(|worker| [worker.since, worker.billed_seconds]);
-        costs.chain(workers).chain([self.at]).all(is_valid)
+        let times = self.ending_seconds.values().copied().chain(self.work_done).chain([self.at]);
+        costs.chain(workers).chain(times).all(is_valid)
     }
 
     /// Adds the workers of the provisioner's journal, and ends those that it lacks.
@@ -199,6 +214,7 @@ impl CostLedger {
 
     fn end(&mut self, name: &str, at: f64) {
         self.charge(name, at);
+        self.measure_end(name, at);
         let Some(worker) = self.workers.remove(name) else { return };
         if !self.is_busy {
             self.pay(&worker.pool, worker.tail_seconds);
@@ -206,6 +222,29 @@ impl CostLedger {
         if worker.exists && !worker.is_leaving {
             self.each_running(|cost| cost.workers_lost += 1);
         }
+    }
+
+    /// Notes whether work remains.
+    pub(super) fn note_work(&mut self, now: f64, remains: bool) {
+        self.work_done = if remains { None } else { self.work_done.or(Some(now)) };
+    }
+
+    /// Measures the end of a worker after the work. A worker of the minimum ends for another reason.
+    fn measure_end(&mut self, name: &str, at: f64) {
+        let Some(worker) = self.workers.get(name).filter(|worker| worker.has_joined) else { return };
+        let (Some(done), Some(prices)) = (self.work_done, self.prices.get(&worker.pool)) else { return };
+        let present = self.workers.values().filter(|other| other.pool == worker.pool).count();
+        if present > prices.min as usize {
+            let taken = (at - done.max(worker.since)).max(0.0);
+            let mean = self.ending_seconds.entry(worker.pool.clone()).or_insert(taken);
+            *mean += ENDING_WEIGHT * (taken - *mean);
+        }
+    }
+
+    /// Returns the seconds from the end of all work to the end of a worker of a pool.
+    pub(super) fn ending_seconds(&self, pool: &str) -> f64 {
+        let expected = || self.prices.get(pool).map_or(0.0, |prices| prices.ending_seconds);
+        self.ending_seconds.get(pool).copied().unwrap_or_else(expected)
     }
 
     fn each_running(&mut self, mut change: impl FnMut(&mut StudyCost)) {

@@ -113,6 +113,36 @@ fn infeasible_goal_returns_the_feasible_option() {
 }
 
 #[test]
+fn predicted_cost_includes_the_end_of_workers_after_the_work() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("pools.toml");
+    let driver = "[pool.provision]\ndriver = \"process\"\ntoken = \"token\"\nidle_seconds = 60\n";
+    fs::write(&file, format!("{POOLS}{driver}")).unwrap();
+    let scaler = Scaler::new(Some(Pools::read(&file).unwrap()), folder.path().join("spent.json"));
+    let needs = [study(1, 12_000.0, Some(3_000.0), None)];
+    let cost = |scaler: &Scaler, now| {
+        let status = step(scaler, &view(base()), &needs, now);
+        let seconds = status.predicted_remaining_seconds.unwrap();
+        (status.predicted_cost.unwrap(), f64::from(status.pools[1].desired) * seconds * 0.001)
+    };
+    let (cost_with_idle, until_done) = cost(&scaler, 1_000.0);
+    assert!((cost_with_idle - until_done - 2.0 * 60.0 * 0.001).abs() < 0.01, "{cost_with_idle} {until_done}");
+    // A worker ends 10 s after the work, which counts from then on.
+    scaler.record(&ProvisionRecord::Intended { name: "spot-1".to_owned(), pool: "spot".to_owned() }, 1_001.0);
+    scaler.record(&ProvisionRecord::Started { name: "spot-1".to_owned(), handle: "1".to_owned() }, 1_001.0);
+    let mut joined = base();
+    joined.push(worker("spot-1", WorkerState::Active, 1, 0));
+    step(&scaler, &view(joined.clone()), &needs, 1_002.0);
+    step(&scaler, &view(joined), &[study(1, 0.0, Some(3_000.0), None)], 1_010.0);
+    scaler.record(&ProvisionRecord::Ended { name: "spot-1".to_owned() }, 1_020.0);
+    let (cost_as_measured, until_done) = cost(&scaler, 1_030.0);
+    assert!(
+        (cost_as_measured - until_done - 2.0 * 10.0 * 0.001).abs() < 0.01,
+        "{cost_as_measured} {until_done}"
+    );
+}
+
+#[test]
 fn cost_of_open_studies_survives_a_manager_restart() {
     let folder = tempfile::tempdir().unwrap();
     let workers = view(vec![worker("spot-1", WorkerState::Active, 1, 0)]);

@@ -5,7 +5,13 @@ use pleach_provision::FORMAT_LINE;
 use proptest::prelude::*;
 
 fn prices() -> BTreeMap<String, PoolPrices> {
-    let prices = PoolPrices { per_hour: 3600.0, billing_seconds: 60.0, egress_per_gb: 2.0 };
+    let prices = PoolPrices {
+        per_hour: 3600.0,
+        billing_seconds: 60.0,
+        egress_per_gb: 2.0,
+        min: 1,
+        ending_seconds: 40.0,
+    };
     BTreeMap::from([("spot".to_owned(), prices)])
 }
 
@@ -62,6 +68,40 @@ fn worker_is_paid_from_its_request_to_its_end_in_whole_periods() {
     assert_eq!((cost.cost, cost.seconds, cost.is_final), (180.0, 100.0, true));
     assert_eq!((cost.predicted_seconds, cost.predicted_cost), (Some(140.0), Some(150.0)));
     assert_eq!((cost.workers_started, cost.workers_lost, cost.workers_replaced), (1, 0, 0));
+}
+
+#[test]
+fn time_to_end_after_the_work_is_measured_beyond_the_minimum_and_survives_a_restart() {
+    let mut ledger = ledger();
+    assert_eq!((ledger.ending_seconds("spot"), ledger.ending_seconds("other")), (40.0, 0.0));
+    ledger.advance(0.0, &running(&[1]), &[]);
+    for (number, name) in ["spot-1", "spot-2", "spot-3", "spot-4"].into_iter().enumerate() {
+        ledger.record(&intended(name), number as f64);
+        ledger.record(&started(name), number as f64);
+    }
+    let connected = ["spot-1", "spot-2", "spot-3"].map(connected);
+    ledger.advance(50.0, &running(&[1]), &connected);
+    ledger.note_work(50.0, true);
+    // Lost while work remains, and never joined: neither is the end of a worker after the work.
+    ledger.record(&ended("spot-1"), 60.0);
+    ledger.note_work(100.0, false);
+    ledger.note_work(102.0, false);
+    ledger.record(&ended("spot-4"), 105.0);
+    assert_eq!(ledger.ending_seconds("spot"), 40.0);
+    ledger.record(&ended("spot-2"), 110.0);
+    assert_eq!(ledger.ending_seconds("spot"), 10.0);
+    // The last one is the minimum, and ends with the manager.
+    ledger.record(&ended("spot-3"), 900.0);
+    let mut next = restarted(&ledger);
+    assert_eq!(next.ending_seconds("spot"), 10.0);
+    // A worker that came after the work counts from its request.
+    for name in ["spot-5", "spot-6"] {
+        next.record(&intended(name), 1000.0);
+        next.record(&started(name), 1000.0);
+    }
+    next.advance(1001.0, &running(&[]), &["spot-5", "spot-6"].map(self::connected));
+    next.record(&ended("spot-5"), 1020.0);
+    assert_eq!(next.ending_seconds("spot"), 15.0);
 }
 
 #[test]
