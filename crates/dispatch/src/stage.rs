@@ -114,7 +114,7 @@ impl BucketExecution {
         let mut tree = BucketTree::build(stage, work);
         sibling_order::order(&mut tree, stage, &bytes);
         let graph = BucketGraph::build(stage, work, &tree);
-        let sizes = TaskSizes::new(&graph, bytes, store_bytes, work.drain);
+        let sizes = TaskSizes::new(bytes, store_bytes, work.drain);
         let mut run = Self {
             open: graph.nodes.len(),
             ready: graph.roots().collect(),
@@ -163,13 +163,11 @@ impl BucketExecution {
     /// in storage yet.
     #[must_use]
     pub fn demand(&self, missing_bytes: u64) -> BucketDemand {
-        let forecast = |running| self.sizes.forecast(&self.graph, running, self.held_bytes);
-        let now = forecast(&self.running);
+        let forecast = |next| self.sizes.forecast(&self.graph, &self.running, next);
+        let now = forecast(None);
         let (mut then, mut next_bytes) = (now, 0);
         if let Some(next) = self.next() {
-            let mut running = self.running.clone();
-            running.insert(next);
-            then = forecast(&running);
+            then = forecast(Some(next));
             next_bytes = self.sizes.takes(&self.graph, next);
         }
         BucketDemand {
@@ -244,6 +242,7 @@ impl BucketExecution {
             self.loading = Some((node, missing_bytes));
         }
         self.running.insert(node);
+        self.sizes.set_waiting(&self.graph, node, false);
         let call = TaskRequest { brings_inputs, ..self.request(stage, node) };
         let before = self.requested.insert(node, call.requested.clone());
         assert!(before.is_none(), "{node} starts, and runs already");
@@ -283,6 +282,7 @@ impl BucketExecution {
     /// [`resume`](Self::resume). Other tasks of the bucket may run meanwhile.
     pub fn suspend(&mut self, node: NodeId) {
         self.stop_running(node);
+        self.sizes.set_waiting(&self.graph, node, true);
         let is_new = self.suspended.insert(node);
         assert!(is_new, "{node} was running and suspended");
     }
@@ -325,12 +325,14 @@ impl BucketExecution {
         if self.repeats(node, wanted) {
             let kept = (0..wanted.len()).filter(|&output| wanted[output]);
             self.effects.extend(kept.map(|output| Effect::Drop(OutputId { node, output })));
+            self.sizes.set_waiting(&self.graph, node, true);
             self.suspended.insert(node);
             return self.resume(node);
         }
         assert!(self.open > 0, "{node} is done, and no task is open");
         self.open -= 1;
         self.graph.end(node, NodeState::Done);
+        self.sizes.set_waiting(&self.graph, node, false);
         self.held_bytes += self.sizes.requested_bytes(&self.graph, node);
         // The readers may have failed meanwhile.
         let kept = (0..wanted.len()).filter(|&output| wanted[output]).map(|output| OutputId { node, output });
@@ -370,6 +372,7 @@ impl BucketExecution {
     }
 
     fn fail(&mut self, node: NodeId, cause: &TaskFailure) {
+        self.sizes.reset_profile();
         let mut failed = vec![node];
         while let Some(id) = failed.pop() {
             // A task with several failed parents is reached from each of them.

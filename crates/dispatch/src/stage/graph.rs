@@ -59,10 +59,8 @@ pub(super) struct BucketGraph {
     pub(super) readers: Vec<u32>,
     /// Number of open instances whose outputs stay in storage.
     pub(super) staying: u64,
-    /// All nodes before this one are final.
-    first_open: usize,
-    /// No node from this one on has run.
-    first_untouched: usize,
+    /// The instances whose outputs stay in storage.
+    stays: BTreeSet<InstanceId>,
 }
 
 /// Identity of a task instance: its task, the values it consumes, the nodes it waits for, and the stage input regions that
@@ -72,8 +70,8 @@ type Key = (usize, Vec<Value>, Vec<NodeId>, Vec<RegionKey>);
 impl BucketGraph {
     /// Numbers the tasks of a bucket in the order of `tree`, with one hash look-up for each task instance.
     pub(super) fn build(stage: &Stage, work: &BucketWork, tree: &BucketTree) -> Self {
-        let mut graph =
-            Self { nodes: Vec::new(), readers: Vec::new(), staying: 0, first_open: 0, first_untouched: 0 };
+        let stays = work.instances.iter().filter(|instance| instance.stays).map(|instance| instance.id);
+        let mut graph = Self { nodes: Vec::new(), readers: Vec::new(), staying: 0, stays: stays.collect() };
         let mut index: HashMap<Key, NodeId> = HashMap::new();
         let ends = unread(stage);
         let mut path: Vec<NodeId> = Vec::with_capacity(stage.tasks.len());
@@ -172,12 +170,18 @@ impl BucketGraph {
 
     /// Returns the entry of [`readers`](Self::readers) for an output, to be changed.
     pub(super) fn readers_of(&mut self, output: OutputId) -> &mut u32 {
-        &mut self.readers[self.nodes[output.node.index()].first_output + output.output]
+        let place = self.place(output);
+        &mut self.readers[place]
+    }
+
+    /// Returns the index of an output in [`readers`](Self::readers).
+    pub(super) fn place(&self, output: OutputId) -> usize {
+        self.nodes[output.node.index()].first_output + output.output
     }
 
     /// Returns the number of remaining readers of an output.
     pub(super) fn readers(&self, output: OutputId) -> usize {
-        self.readers[self.nodes[output.node.index()].first_output + output.output] as usize
+        self.readers[self.place(output)] as usize
     }
 
     /// Returns the outputs of a node.
@@ -194,7 +198,18 @@ impl BucketGraph {
         at.state = NodeState::Open;
         at.waits_for = 0;
         (at.staying, at.leaves, at.gives) = (0, Vec::new(), Vec::new());
-        self.first_open = self.first_open.min(node.index());
+    }
+
+    /// Removes the instances of `gone` that end at a node. Returns them.
+    pub(super) fn remove_leaves(&mut self, node: NodeId, gone: &BTreeSet<InstanceId>) -> Vec<InstanceId> {
+        let at = &mut self.nodes[node.index()];
+        let (removed, stay): (Vec<InstanceId>, _) =
+            at.leaves.iter().partition(|instance| gone.contains(instance));
+        at.leaves = stay;
+        let staying = removed.iter().filter(|instance| self.stays.contains(instance)).count() as u64;
+        at.staying -= staying;
+        self.staying -= staying;
+        removed
     }
 
     /// Marks a node as done or failed.
@@ -205,26 +220,6 @@ impl BucketGraph {
         assert!(staying >= at.staying, "{} instances of {node} stay, of {staying}", at.staying);
         self.staying -= at.staying;
         at.state = state;
-        if state == NodeState::Done {
-            self.first_untouched = self.first_untouched.max(node.index() + 1);
-        }
-        let is_open = |node: &TaskNode| node.state == NodeState::Open;
-        self.first_open += self.nodes[self.first_open..].iter().take_while(|node| !is_open(node)).count();
-        let is_first = self.nodes.get(self.first_open).is_none_or(is_open);
-        assert!(is_first, "all before task {} are final, and so is it", self.first_open);
-    }
-
-    /// Returns the first node that is open and not running.
-    pub(super) fn first_open(&self, running: &BTreeSet<NodeId>) -> Option<NodeId> {
-        let open =
-            |node: &NodeId| self.nodes[node.index()].state == NodeState::Open && !running.contains(node);
-        (self.first_open as u32..self.nodes.len() as u32).map(NodeId).find(open)
-    }
-
-    /// Returns the nodes from this one on that have run.
-    pub(super) fn done_after(&self, node: NodeId) -> impl Iterator<Item = NodeId> {
-        let after = (node.0..self.first_untouched as u32).map(NodeId);
-        after.filter(|node| self.nodes[node.index()].state == NodeState::Done)
     }
 }
 

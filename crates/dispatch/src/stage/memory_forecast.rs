@@ -1,49 +1,61 @@
-//! Memory forecast of a bucket: executes its graph ahead of time on sizes instead of regions.
+//! Memory forecast of a bucket: the memory of its graph if it is executed on sizes instead of regions.
 //!
 //! The running tasks end first. Then the rest runs one task at a time, in the graph's order, whatever the order
 //! of the tasks that ended before. After each finished instance, its stored outputs are read before this bucket
 //! continues, since later stages come first on a worker. Only outputs whose readers must wait stay.
+//!
+//! Each event needs a forecast, so the rest is kept as a [`Profile`], which events change in logarithmic time.
+
+mod profile;
 
 use super::graph::{BucketGraph, NodeState};
 use super::interface::OutputId;
 use crate::ids::NodeId;
 use crate::memory_model::{MemoryForecast, OutputConsumption, TaskMemory};
-use std::collections::BTreeSet;
+use profile::{Profile, Span};
+use std::cell::OnceCell;
+use std::collections::{BTreeMap, BTreeSet};
 
-/// Graphs of up to 2,048 tasks are executed ahead for every forecast. Larger ones use a bound that is
-/// computed once: a forecast is needed for every task and must cost less than a task.
-const EXACT_TASKS: usize = 2048;
-
-/// Sizes of a bucket's tasks, and bounds derived from them.
+/// Sizes of a bucket's tasks, and its memory profile.
 #[derive(Debug)]
 pub(super) struct TaskSizes {
     /// By level.
     tasks: Vec<TaskMemory>,
-    /// By node: maximum of held bytes from there on when all tasks run in order, one at a time.
-    max_from: Vec<u64>,
     /// Bytes that one finished instance leaves in storage.
     store_bytes: u64,
     /// Memory to have these bytes read and released, themselves included.
     drain: OutputConsumption,
+    /// Computed by the first forecast: a worker without a memory limit needs none.
+    profile: OnceCell<Profile>,
 }
 
 impl TaskSizes {
     /// Creates the sizes of a bucket. `tasks` has one entry for each task of the stage.
-    pub(super) fn new(
-        graph: &BucketGraph,
-        tasks: Vec<TaskMemory>,
-        store_bytes: u64,
-        drain: OutputConsumption,
-    ) -> Self {
+    pub(super) fn new(tasks: Vec<TaskMemory>, store_bytes: u64, drain: OutputConsumption) -> Self {
         // The consumption of outputs needs at least the outputs themselves.
         let drain = OutputConsumption { bytes: drain.bytes.max(store_bytes), ..drain };
-        let mut sizes = Self { tasks, max_from: Vec::new(), store_bytes, drain };
-        sizes.max_from = sizes.max_from(graph);
-        sizes
+        Self { tasks, store_bytes, drain, profile: OnceCell::new() }
+    }
+
+    /// Records whether a task waits: it is open and does not run.
+    pub(super) fn set_waiting(&mut self, graph: &BucketGraph, node: NodeId, waits: bool) {
+        if let Some(mut profile) = self.profile.take() {
+            profile.set_waiting(graph, self, node, waits);
+            self.profile = OnceCell::from(profile);
+        }
+    }
+
+    /// Has the next forecast compute the profile again, after tasks have been withdrawn, failed or reopened.
+    pub(super) fn reset_profile(&mut self) {
+        self.profile.take();
     }
 
     pub(super) fn store_bytes(&self) -> u64 {
         self.store_bytes
+    }
+
+    fn running(&self, level: usize) -> u64 {
+        self.tasks[level].running()
     }
 
     /// Returns the memory of a task: the maximum of its memory while it runs and of its memory afterwards, when each of its
@@ -67,62 +79,49 @@ impl TaskSizes {
         wanted(graph, &graph.readers, node, &self.tasks[graph.nodes[node.index()].level])
     }
 
-    /// Forecasts the bucket, with `held_bytes`, when the `running` tasks end and then all open ones run.
+    /// Forecasts the bucket when the `running` tasks and `next` end, and then all open ones run.
     pub(super) fn forecast(
         &self,
         graph: &BucketGraph,
         running: &BTreeSet<NodeId>,
-        held_bytes: u64,
+        next: Option<NodeId>,
     ) -> MemoryForecast {
-        if graph.nodes.len() > EXACT_TASKS {
-            return self.bounded(graph, running, held_bytes);
-        }
-        let mut ahead = Ahead { graph, sizes: self, readers: graph.readers.clone(), held: 0 };
+        let profile = self.profile.get_or_init(|| Profile::new(graph, self, running));
+        let first = || running.iter().copied().chain(next);
         // Outputs of several instances that end at about the same time are stored all at once.
-        let left: u64 = running.iter().map(|&node| self.left(graph, node)).sum();
-        running.iter().for_each(|&node| ahead.complete(node));
-        let growth_bytes = ahead.held.saturating_add_unsigned(left).max(0).unsigned_abs();
+        let left: u64 = first().map(|node| self.left(graph, node)).sum();
+        let mut held = self.growth(graph, first());
+        let growth_bytes = held.saturating_add_unsigned(left).max(0).unsigned_abs();
         // The outputs of an earlier instance may have to be read first: their readers, or these readers' readers, may be
         // about to run.
-        let mut most = growth_bytes + self.drain.bytes;
-        let staying: u64 = running.iter().map(|&node| graph.nodes[node.index()].staying).sum();
-        ahead.held = ahead.held.saturating_add_unsigned(self.store_bytes * staying);
+        let most = growth_bytes + self.drain.bytes;
+        let staying: u64 = first().map(|node| graph.nodes[node.index()].staying).sum();
+        held = held.saturating_add_unsigned(self.store_bytes * staying);
         // Readers leave their remainder, such as inputs they have loaded, only once.
         let mut rest_bytes = self.drain.rest_bytes;
-        let ends = |node: &NodeId| !graph.nodes[node.index()].leaves.is_empty();
-        if running.iter().any(ends) {
-            ahead.held = ahead.held.saturating_add_unsigned(std::mem::take(&mut rest_bytes));
+        if first().any(|node| !graph.nodes[node.index()].leaves.is_empty()) {
+            held = held.saturating_add_unsigned(std::mem::take(&mut rest_bytes));
         }
-        // Parents come before children, so each visited node has no open parent.
-        let rest = (0..graph.nodes.len() as u32).map(NodeId);
-        let open =
-            |node: &NodeId| graph.nodes[node.index()].state == NodeState::Open && !running.contains(node);
-        for node in rest.filter(open) {
-            let at = &graph.nodes[node.index()];
-            most = most.max(ahead.with(self.tasks[at.level].running()));
-            ahead.complete(node);
-            if !at.leaves.is_empty() {
-                most = most.max(ahead.with(self.drain.bytes.max(self.left(graph, node))));
-                let rest_bytes = std::mem::take(&mut rest_bytes);
-                ahead.held = ahead.held.saturating_add_unsigned(self.store_bytes * at.staying + rest_bytes);
-            }
-        }
-        MemoryForecast { growth_bytes, finish_bytes: most }
+        let rest: Span = next.map_or_else(|| profile.all(), |next| profile.without(graph, self, next));
+        let later = held.saturating_add(rest.most(rest_bytes)).max(0).unsigned_abs();
+        MemoryForecast { growth_bytes, finish_bytes: most.max(later) }
     }
 
-    /// Returns an upper bound of [`forecast`](Self::forecast). All tasks before the first open one have run or are running:
-    /// the held bytes from there on are at most those of an execution in order, plus outputs written ahead of it.
-    fn bounded(&self, graph: &BucketGraph, running: &BTreeSet<NodeId>, held_bytes: u64) -> MemoryForecast {
-        let keeps = |&node: &NodeId| self.requested_bytes(graph, node) + self.left(graph, node);
-        let growth_bytes: u64 = running.iter().map(keeps).sum();
-        let mut finish_bytes = growth_bytes + self.drain.bytes;
-        if let Some(first) = graph.first_open(running) {
-            let ahead = graph.done_after(first).chain(running.range(first..).copied());
-            let ahead_bytes: u64 = ahead.map(|node| self.requested_bytes(graph, node)).sum();
-            let most = self.max_from[first.index()] + ahead_bytes;
-            finish_bytes = finish_bytes.max(most.saturating_sub(held_bytes));
-        }
-        MemoryForecast { growth_bytes, finish_bytes: finish_bytes + self.staying(graph) }
+    /// Returns the bytes that tasks add to the held ones by their end: their outputs with other readers, less the outputs that
+    /// only they have yet to read.
+    fn growth(&self, graph: &BucketGraph, tasks: impl Iterator<Item = NodeId> + Clone) -> i64 {
+        let mut reads: BTreeMap<OutputId, usize> = BTreeMap::new();
+        tasks
+            .clone()
+            .flat_map(|node| read_by(graph, node))
+            .for_each(|read| *reads.entry(read).or_insert(0) += 1);
+        let outputs = tasks.flat_map(|node| graph.outputs(node));
+        let is_kept = |output: &OutputId| graph.readers(*output) > reads.get(output).copied().unwrap_or(0);
+        let kept: i64 = outputs.filter(is_kept).map(|output| signed(self.of(graph, output))).sum();
+        let is_held = |output: &OutputId| graph.nodes[output.node.index()].state == NodeState::Done;
+        let read =
+            reads.iter().filter(|(output, count)| is_held(output) && graph.readers(**output) == **count);
+        kept - read.map(|(output, _)| signed(self.of(graph, *output))).sum::<i64>()
     }
 
     /// Returns the bytes that unfinished instances and their readers leave in storage beyond the end of the bucket.
@@ -133,22 +132,6 @@ impl TaskSizes {
     /// Returns the bytes that the instances ending with a task leave in storage.
     fn left(&self, graph: &BucketGraph, node: NodeId) -> u64 {
         self.store_bytes * graph.nodes[node.index()].leaves.len() as u64
-    }
-
-    /// Computes the field of the same name for a graph before its execution.
-    fn max_from(&self, graph: &BucketGraph) -> Vec<u64> {
-        let mut ahead = Ahead { graph, sizes: self, readers: graph.readers.clone(), held: 0 };
-        let mut most: Vec<u64> = Vec::with_capacity(graph.nodes.len());
-        for (node, at) in (0u32..).map(NodeId).zip(&graph.nodes) {
-            let before = ahead.with(self.tasks[at.level].running());
-            ahead.complete(node);
-            let leaves = if at.leaves.is_empty() { 0 } else { self.drain.bytes.max(self.left(graph, node)) };
-            most.push(before.max(ahead.with(leaves)));
-        }
-        for later in (1..most.len()).rev() {
-            most[later - 1] = most[later - 1].max(most[later]);
-        }
-        most
     }
 }
 
@@ -164,33 +147,7 @@ fn read_by(graph: &BucketGraph, node: NodeId) -> impl Iterator<Item = OutputId> 
     at.leaves.iter().flat_map(|_| &at.gives).chain(&at.reads).copied()
 }
 
-/// Simulated state of the bucket, some tasks ahead.
-struct Ahead<'a> {
-    graph: &'a BucketGraph,
-    sizes: &'a TaskSizes,
-    /// As [`BucketGraph::readers`].
-    readers: Vec<u32>,
-    /// Bytes held, relative to those held now.
-    held: i64,
-}
-
-impl Ahead<'_> {
-    /// Returns the bytes held with `more`, relative to those held now.
-    fn with(&self, more: u64) -> u64 {
-        self.held.saturating_add_unsigned(more).max(0).unsigned_abs()
-    }
-
-    fn complete(&mut self, node: NodeId) {
-        let at = &self.graph.nodes[node.index()];
-        let kept = wanted(self.graph, &self.readers, node, &self.sizes.tasks[at.level]);
-        self.held = self.held.saturating_add_unsigned(kept);
-        for output in read_by(self.graph, node) {
-            let readers =
-                &mut self.readers[self.graph.nodes[output.node.index()].first_output + output.output];
-            *readers -= 1;
-            if *readers == 0 {
-                self.held = self.held.saturating_sub_unsigned(self.sizes.of(self.graph, output));
-            }
-        }
-    }
+/// Returns bytes as a signed number, as far as it can be one.
+fn signed(bytes: u64) -> i64 {
+    i64::try_from(bytes).unwrap_or(i64::MAX)
 }

@@ -193,9 +193,7 @@ impl BucketExecution {
     #[must_use]
     pub fn offers(&self) -> Vec<Offer> {
         self.offers_with(|node| {
-            let mut running = self.running.clone();
-            running.insert(node);
-            let then = self.sizes.forecast(&self.graph, &running, self.held_bytes);
+            let then = self.sizes.forecast(&self.graph, &self.running, Some(node));
             (self.sizes.takes(&self.graph, node), then)
         })
     }

@@ -147,6 +147,7 @@ impl BucketExecution {
         if self.graph.nodes[lost.index()].state != NodeState::Done {
             return;
         }
+        self.sizes.reset_profile();
         let mut again = BTreeSet::from([lost]);
         let mut open = vec![lost];
         while let Some(node) = open.pop() {

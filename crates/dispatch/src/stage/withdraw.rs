@@ -77,14 +77,12 @@ impl BucketExecution {
 
     /// Withdraws instances. Returns those of them that were not finished.
     pub fn withdraw(&mut self, instances: &BTreeSet<InstanceId>) -> Vec<InstanceId> {
+        self.sizes.reset_profile();
         let mut back = Vec::new();
         let leaves: Vec<NodeId> = self.open_leaves().map(|(id, _)| id).collect();
         for leaf in leaves {
-            let node = &mut self.graph.nodes[leaf.index()];
-            let (gone, stay) = node.leaves.iter().partition(|instance| instances.contains(instance));
-            node.leaves = stay;
-            let gone: Vec<InstanceId> = gone;
-            let gives = node.gives.clone();
+            let gone = self.graph.remove_leaves(leaf, instances);
+            let gives = self.graph.nodes[leaf.index()].gives.clone();
             for _ in &gone {
                 gives.iter().for_each(|output| self.release_read(*output));
             }
@@ -99,6 +97,7 @@ impl BucketExecution {
 
     /// Withdraws open tasks that no instance needs, except running ones.
     pub(super) fn give_up_unneeded(&mut self) {
+        self.sizes.reset_profile();
         let mut needed = vec![false; self.graph.nodes.len()];
         // Children have higher numbers than their parents, so one backward pass suffices.
         for index in (0..needed.len()).rev() {
