@@ -14,6 +14,7 @@ use pleach_dispatch::cost_model::{OperationWork, speed_with_accelerators};
 use pleach_dispatch::plan::ReuseScope;
 use pleach_server::pools::{PoolSpec, check_new, needed_integer, sections};
 use pleach_simulation::burst::{BaseCluster, Burst, CloudPool, Policy, PolicyKind};
+use pleach_simulation::cluster::SharedMachine;
 use pleach_workflow::toml_fields::{Document, FieldError, Section};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -206,15 +207,38 @@ fn read_base(section: &Section<'_>) -> Result<(BaseCluster, u32), FieldError> {
         nodes: needed_integer(section, "nodes", 1, MAX_NODES)?,
         cores: needed_integer(section, "cores", 1, 1024)?,
         speed: section.number_in("speed", [0.01, 100.0], SPEED)?.unwrap_or(1.0),
-        processors: section.integer("processors", 1, MAX_PROCESSORS)?,
+        machine: read_machine(section)?,
     };
     let accelerators = section.integer("accelerators", 0, MAX_ACCELERATORS)?.unwrap_or(0);
-    if let Some(processors) = base.processors.filter(|_| accelerators > 0) {
+    if let Some(machine) = base.machine.filter(|_| accelerators > 0) {
         let both = "accelerators is set as well, whose tasks take no processor; one of the two is allowed";
-        return section.not_allowed("processors", &processors.to_string(), both);
+        return section.not_allowed("processors", &machine.processors.to_string(), both);
     }
     section.end()?;
     Ok((base, accelerators))
+}
+
+/// Reads the machine that all nodes of a cluster share. `None` without `processors`.
+fn read_machine(section: &Section<'_>) -> Result<Option<SharedMachine>, FieldError> {
+    let work = "0 to 1000 is allowed: milliseconds of a processor";
+    let milliseconds = |key: &'static str| section.number_in(key, [0.0, 1000.0], work);
+    let (task, megabyte) = (milliseconds("task_work_ms")?, milliseconds("megabyte_work_ms")?);
+    let Some(processors) = section.integer("processors", 1, MAX_PROCESSORS)? else {
+        for (key, value) in [("task_work_ms", task), ("megabyte_work_ms", megabyte)] {
+            if let Some(value) = value {
+                let alone =
+                    "processors is not set; without it, each core has a processor of its own for its tasks";
+                return section.not_allowed(key, &value.to_string(), alone);
+            }
+        }
+        return Ok(None);
+    };
+    let measured = SharedMachine::with_processors(processors);
+    Ok(Some(SharedMachine {
+        task_seconds: task.map_or(measured.task_seconds, |ms| ms / 1e3),
+        byte_seconds: megabyte.map_or(measured.byte_seconds, |ms| ms / 1e9),
+        ..measured
+    }))
 }
 
 /// Reads a pool, and the accelerators of each of its workers.

@@ -55,6 +55,14 @@ fn invalid_numbers_are_refused() {
         "base.processors: 2 is not allowed; accelerators is set as well",
     );
     refused(
+        &[("nodes = 8", "nodes = 8\ntask_work_ms = 0.5")],
+        "base.task_work_ms: 0.5 is not allowed; processors is not set",
+    );
+    refused(
+        &[("nodes = 8", "nodes = 8\nprocessors = 2\nmegabyte_work_ms = -1")],
+        "base.megabyte_work_ms: -1 is not allowed; 0 to 1000 is allowed",
+    );
+    refused(
         &[("deadline_of_base = 0.5", "deadline_seconds = -60")],
         "burst.deadline_seconds: -60 is not allowed; 1 to",
     );

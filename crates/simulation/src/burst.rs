@@ -13,7 +13,7 @@ mod cloud;
 mod outcome;
 mod policy;
 
-use crate::cluster::{Aborted, Cluster, SiteLink};
+use crate::cluster::{Aborted, Cluster, SharedMachine, SiteLink};
 use crate::scenario::{NetworkModel, NodeSpec, Scenario};
 use crate::workload::{MakespanBound, SyntheticWorkload, Workload};
 use cloud::Cloud;
@@ -63,8 +63,8 @@ pub struct BaseCluster {
     pub cores: u32,
     /// Seconds of work that a core does in 1 s.
     pub speed: f64,
-    /// Processors of the one machine that all nodes run on. `None`: each core has its own.
-    pub processors: Option<u32>,
+    /// The one machine that all nodes run on. `None`: each core has its own processor.
+    pub machine: Option<SharedMachine>,
 }
 
 impl BaseCluster {
@@ -72,7 +72,8 @@ impl BaseCluster {
     #[must_use]
     pub fn busy_speed(&self) -> f64 {
         let cores = f64::from(self.nodes * self.cores);
-        self.processors.map_or(self.speed, |processors| self.speed * (f64::from(processors) / cores).min(1.0))
+        let part = |machine: SharedMachine| (f64::from(machine.processors) / cores).min(1.0);
+        self.speed * self.machine.map_or(1.0, part)
     }
 }
 
@@ -165,8 +166,8 @@ pub fn run(burst: &Burst, policy: &Policy, mut workload: Workload, record: bool)
     if let Some(buckets) = burst.planned_buckets {
         cluster = cluster.with_planned_buckets(buckets);
     }
-    if let Some(processors) = burst.base.processors {
-        cluster = cluster.with_processors(processors, burst.base.nodes as usize);
+    if let Some(machine) = burst.base.machine {
+        cluster = cluster.with_machine(machine, burst.base.nodes as usize);
     }
     if record {
         cluster = cluster.with_spans();

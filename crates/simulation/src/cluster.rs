@@ -33,6 +33,7 @@ use pleach_dispatch::plan::BucketPlan;
 use pleach_dispatch::{InstanceId, LeaseId, PlanId, WorkerId};
 use pleach_regions::RegionKey;
 use pleach_reuse::{Dataflow, SharingSchedule};
+pub use processors::SharedMachine;
 use processors::SharedProcessors;
 use replanning::StudyReplans;
 use std::collections::{BTreeMap, BTreeSet};

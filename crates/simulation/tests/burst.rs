@@ -4,7 +4,7 @@
 use pleach_dispatch::PlanId;
 use pleach_dispatch::scaling::{PartitionForecast, WorkByPartition, WorkDemand, WorkerPool, decide};
 use pleach_simulation::burst::{BaseCluster, Burst, CloudPool, Outcome, Policy, PolicyKind, run};
-use pleach_simulation::cluster::Cluster;
+use pleach_simulation::cluster::{Cluster, SharedMachine};
 use pleach_simulation::scenario::{NetworkModel, NodeSpec, Scenario};
 use pleach_simulation::workload::{Bucketing, SyntheticWorkload, Workload};
 use proptest::prelude::*;
@@ -79,7 +79,7 @@ fn site(max: u32, startup_seconds: f64) -> CloudPool {
 }
 
 fn burst(nodes: u32, sites: Vec<CloudPool>) -> Burst {
-    let base = BaseCluster { nodes, cores: 1, speed: 1.0, processors: None };
+    let base = BaseCluster { nodes, cores: 1, speed: 1.0, machine: None };
     Burst {
         base,
         sites,
@@ -106,7 +106,7 @@ fn near(a: f64, b: f64, by: f64) {
 /// A base of one core each on this number of processors.
 fn on_processors(nodes: u32, processors: u32) -> Burst {
     let mut burst = burst(nodes, vec![site(0, 1.0)]);
-    burst.base.processors = Some(processors);
+    burst.base.machine = Some(SharedMachine::with_processors(processors));
     burst
 }
 
@@ -138,6 +138,11 @@ fn work_beside_short_tasks_delays_them_without_a_processor_to_spare() {
     let [alone, both, spare] = [seconds(1, 2), seconds(2, 2), seconds(2, 4)];
     near(both / spare, 1.3, 0.1);
     near(spare / alone, 0.5, 0.1);
+    // 1 ms beside each task.
+    let mut busy = on_processors(2, 2);
+    busy.base.machine = busy.base.machine.map(|machine| SharedMachine { task_seconds: 0.001, ..machine });
+    let workload = Workload::new(PlanId::first_round(0), short.design());
+    near(fixed(&busy, 0, workload).makespan_seconds / spare, 2.0, 0.15);
 }
 
 /// Workers with shared results on one processor take the time of one worker, and never less than on two.

@@ -1,8 +1,9 @@
 //! Expected time to read the inputs of a bucket, by the tier of the copy that a worker would read.
 //!
-//! A region in the worker's memory costs nothing. A spilled one costs a read from its tier, and a region of another worker the
-//! transfer over the link, or a read of the shared tier where that has a copy and is faster. Workers measure both. Until then, the
-//! stated rates count, without latencies.
+//! A region in the worker's memory costs nothing. A spilled one costs a read from its tier. A region of another worker costs the
+//! transfer over the link, after a read from the tier that it is in there, or a read of the shared tier where that has a copy and
+//! is faster. Workers measure both. Until then, the stated rates count, without latencies. Tiers of other workers count as fast as
+//! the reader's own of the kind.
 
 use super::TransferCost;
 use crate::WorkerId;
@@ -68,11 +69,19 @@ impl ReadRates {
             ReadSource::Local(None) => 0.0,
             ReadSource::Local(Some(kind)) => tier(kind),
             ReadSource::Remote { worker, shared } => {
-                let link = if worker { self.link.seconds(bytes) } else { f64::INFINITY };
-                if shared { link.min(tier(self.shared)) } else { link }
+                let read = |copy: RemoteCopy| copy.tier.map_or(0.0, tier) + self.link.seconds(bytes);
+                let from_worker = worker.map_or(f64::INFINITY, read);
+                if shared { from_worker.min(tier(self.shared)) } else { from_worker }
             }
         }
     }
+}
+
+/// Copy of a region on another worker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RemoteCopy {
+    /// Kind of the spill tier that it is in. `None` for memory.
+    pub tier: Option<TierKind>,
 }
 
 /// Copy of a region that a worker would read.
@@ -82,8 +91,8 @@ pub enum ReadSource {
     Local(Option<TierKind>),
     /// That of another worker, that in a shared tier, or the faster of both.
     Remote {
-        /// Whether another worker has a copy.
-        worker: bool,
+        /// The fastest copy of other workers.
+        worker: Option<RemoteCopy>,
         /// Whether a shared tier has a copy.
         shared: bool,
     },
@@ -133,6 +142,8 @@ impl ReadCost {
 mod tests {
     use super::*;
 
+    const MEMORY: Option<RemoteCopy> = Some(RemoteCopy { tier: None });
+
     fn cost(source: ReadSource, rates: &ReadRates) -> ReadCost {
         let mut cost = ReadCost::default();
         cost.add(source, 1_000_000, rates);
@@ -143,15 +154,18 @@ mod tests {
     fn slower_copies_cost_more() {
         let rates = ReadRates::default();
         let own = |kind| ReadSource::Local(Some(kind));
+        let of = |tier: Option<TierKind>| Some(RemoteCopy { tier });
         let remote = |worker, shared| ReadSource::Remote { worker, shared };
         let sources = [
             ReadSource::Local(None),
             own(TierKind::Ssd),
             own(TierKind::Lustre),
-            remote(true, true),
+            remote(of(None), true),
             own(TierKind::Hdd),
-            remote(true, false),
+            remote(of(None), false),
+            remote(of(Some(TierKind::Ssd)), false),
             own(TierKind::S3),
+            remote(of(Some(TierKind::Hdd)), false),
         ];
         assert!(sources.is_sorted_by_key(|source| cost(*source, &rates)));
         assert_eq!(cost(ReadSource::Local(None), &rates), ReadCost::NONE);
@@ -162,7 +176,7 @@ mod tests {
     fn measured_rates_replace_the_stated_ones() {
         let mut rates = ReadRates::default();
         let (ssd, remote) =
-            (ReadSource::Local(Some(TierKind::Ssd)), ReadSource::Remote { worker: true, shared: false });
+            (ReadSource::Local(Some(TierKind::Ssd)), ReadSource::Remote { worker: MEMORY, shared: false });
         assert!(cost(ssd, &rates) < cost(remote, &rates));
         rates.set_link(TransferCost { bytes_per_second: 3e9, latency_seconds: 1e-4 });
         assert!(cost(remote, &rates) < cost(ssd, &rates));
@@ -180,7 +194,7 @@ mod tests {
         rates.set_tier(TierKind::Ssd, read(f64::INFINITY, 0.01));
         assert_eq!(cost(ssd, &rates).nanoseconds, 10_000_000);
         rates.set_tier(TierKind::S3, read(1e9, 0.0));
-        let shared = ReadSource::Remote { worker: false, shared: true };
+        let shared = ReadSource::Remote { worker: None, shared: true };
         assert_eq!(cost(shared, &rates).nanoseconds, 1_000_000);
     }
 }

@@ -81,6 +81,25 @@ fn worker_reads_the_input_in_memory_before_the_one_on_disk() {
 }
 
 #[test]
+fn worker_without_a_copy_reads_what_another_has_in_memory() {
+    for tiers in
+        [[Some(TierKind::Ssd), None], [None, Some(TierKind::Ssd)], [Some(TierKind::S3), Some(TierKind::Ssd)]]
+    {
+        let instances = [(0, None), (0, None), (1, Some(0)), (1, Some(1))];
+        let plan = chain(&instances, &[&[0], &[1], &[2], &[3]]);
+        let mut manager = manager_of(plan, &BTreeSet::new()).expect("a plan that keeps the rules");
+        let [reader, holder] = [0, 1].map(|_| manager.handle_join(WorkerInfo::ANY));
+        manager.pause_grants();
+        manager.handle_holds(holder, STUDY, &[output_key(0, 0), output_key(1, 0)]);
+        effects(&mut manager);
+        moves(&mut manager, holder, &[0], tiers[0]);
+        moves(&mut manager, holder, &[1], tiers[1]);
+        let bucket = if tiers[0] < tiers[1] { 2 } else { 3 };
+        assert_eq!(granted(&mut manager, &[reader]), [format!("w0 <- {bucket} under 0")], "{tiers:?}");
+    }
+}
+
+#[test]
 fn measured_rates_decide_between_the_own_disk_and_another_worker() {
     // The first worker has the input of the first bucket on its disk, and fetches that of the second.
     let instances = [(0, None), (0, None), (1, Some(0)), (1, Some(1))];

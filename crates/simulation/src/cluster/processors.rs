@@ -9,21 +9,40 @@ use super::{Cluster, DueEvent};
 use pleach_dispatch::LeaseId;
 use pleach_dispatch::message::{TaskOutcome, TaskReport};
 
-/// Seconds of a processor beside each task, in workers and manager together. Measured on loopback with `perf` and the system's
+/// 0.3 ms of a processor beside each task, in workers and manager together. Measured on loopback with `perf` and the system's
 /// counters (`benches/RESULTS.md`, 2026-11-28): 0.32 ms for a tile of 256 x 256 px, 0.55 ms for 512 x 512 and 1.3 ms for 1024 x
 /// 1024, most of the last one for the bytes of the outputs.
-const TASK_OVERHEAD: f64 = 0.0003;
+const TASK_SECONDS: f64 = 0.0003;
 
-/// The same for each byte of an output.
-const BYTE_OVERHEAD: f64 = 0.4e-9;
+/// 0.4 ms of a processor beside a task for each 10^6 bytes of its outputs.
+const BYTE_SECONDS: f64 = 0.4e-9;
 
 /// A rate that differs less from that of the running instances is not applied, which would move all their ends.
 const LEAST_CHANGE: f64 = 0.01;
 
+/// A machine that several nodes share.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SharedMachine {
+    /// Its processors.
+    pub processors: u32,
+    /// Seconds of a processor beside each task.
+    pub task_seconds: f64,
+    /// Seconds of a processor beside a task for each byte of its outputs.
+    pub byte_seconds: f64,
+}
+
+impl SharedMachine {
+    /// Returns a machine with the work beside tasks that was measured for pleach.
+    #[must_use]
+    pub fn with_processors(processors: u32) -> Self {
+        Self { processors, task_seconds: TASK_SECONDS, byte_seconds: BYTE_SECONDS }
+    }
+}
+
 /// The shared processors.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SharedProcessors {
-    processors: u32,
+    machine: SharedMachine,
     /// The first nodes share them.
     nodes: usize,
 }
@@ -31,22 +50,23 @@ pub(super) struct SharedProcessors {
 impl SharedProcessors {
     /// Returns the part of a processor that instances have which need so many processors together.
     fn rate(&self, demand: f64) -> f64 {
-        (f64::from(self.processors) / demand.max(1.0)).min(1.0)
+        (f64::from(self.machine.processors) / demand.max(1.0)).min(1.0)
+    }
+
+    /// Returns the processors that an instance of these tasks needs while it runs.
+    pub(super) fn demand(&self, tasks: usize, output_bytes: u64, seconds: f64) -> f64 {
+        let SharedMachine { task_seconds, byte_seconds, .. } = self.machine;
+        let beside = task_seconds * tasks as f64 + byte_seconds * output_bytes as f64;
+        // An instance that only waits for others takes no processor beside its own.
+        if seconds > 0.0 { 1.0 + (beside / seconds).min(1.0) } else { 1.0 }
     }
 }
 
-/// Returns the processors that an instance of these tasks needs while it runs.
-pub(super) fn demand(tasks: usize, output_bytes: u64, seconds: f64) -> f64 {
-    let beside = TASK_OVERHEAD * tasks as f64 + BYTE_OVERHEAD * output_bytes as f64;
-    // An instance that only waits for others takes no processor beside its own.
-    if seconds > 0.0 { 1.0 + (beside / seconds).min(1.0) } else { 1.0 }
-}
-
 impl Cluster {
-    /// Makes the first `nodes` nodes share this number of processors.
+    /// Makes the first `nodes` nodes share the processors of a machine.
     #[must_use]
-    pub fn with_processors(mut self, processors: u32, nodes: usize) -> Self {
-        self.processors = Some(SharedProcessors { processors, nodes });
+    pub fn with_machine(mut self, machine: SharedMachine, nodes: usize) -> Self {
+        self.processors = Some(SharedProcessors { machine, nodes });
         self
     }
 

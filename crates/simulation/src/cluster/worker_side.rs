@@ -1,7 +1,7 @@
 //! The simulated workers: connect, request, fetch, execute, report.
 
 use super::node::Run;
-use super::processors::{demand, stretch};
+use super::processors::stretch;
 use super::shared_results::InstanceRun;
 use super::{BACKOFF_US, Cluster, DueEvent, ManagerMessage, WorkerMessage};
 use crate::event::ran;
@@ -148,7 +148,9 @@ impl Cluster {
         let Some(run) = self.nodes[node].runs.get_mut(&lease) else { return };
         (run.current, run.end_us, run.started_us) = (Some(next), end_us, self.now_us);
         (run.predicted_seconds, run.ends_us, run.rate) = (begun.seconds, self.now_us + wait, rate);
-        run.demand = demand(begun.tasks.len(), begun.output_bytes, begun.seconds * rate);
+        run.demand = self
+            .processors
+            .map_or(1.0, |shared| shared.demand(begun.tasks.len(), begun.output_bytes, begun.seconds * rate));
         run.tasks = begun.tasks;
         if self.poison.contains(&(study.index(), next)) {
             return self.crash(node);

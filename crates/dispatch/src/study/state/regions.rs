@@ -5,7 +5,7 @@
 
 use crate::message::RemoteRegion;
 use crate::plan::{ExecutionPlan, PlannedInstance};
-use crate::storage::ReadSource;
+use crate::storage::{ReadSource, RemoteCopy};
 use crate::{InstanceId, WorkerId};
 use pleach_regions::RegionKey;
 use pleach_workflow::TierKind;
@@ -13,6 +13,10 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// Workers that hold a region, and the kind of the spill tier of each copy that is not in memory.
 pub(crate) type Holders = BTreeMap<WorkerId, Option<TierKind>>;
+
+/// Maximum of copies on other workers whose tiers are compared: a region that more workers hold is in the memory of one of them,
+/// and each grant compares.
+const MAX_COMPARED_COPIES: usize = 16;
 
 /// Readers, producers and holders of all regions with readers.
 #[derive(Debug)]
@@ -76,7 +80,10 @@ impl Regions {
             Some(tier) => ReadSource::Local(*tier),
             None => {
                 let shared = holders.contains_key(&WorkerId::SHARED);
-                ReadSource::Remote { worker: holders.len() > usize::from(shared), shared }
+                let others = holders.iter().filter(|(holder, _)| **holder != WorkerId::SHARED);
+                // Kinds are in order of speed, after memory.
+                let fastest = others.take(MAX_COMPARED_COPIES).map(|(_, tier)| *tier).min();
+                ReadSource::Remote { worker: fastest.map(|tier| RemoteCopy { tier }), shared }
             }
         })
     }
