@@ -125,24 +125,25 @@ fn nodes_of_one_machine_share_its_processors() {
     near(fixed(&on_processors(4, 2), 0, apart(5)).makespan_seconds, 30.0, 0.2);
 }
 
-/// 10,000 tasks of 1 ms and 0.3 ms beside each of them: another processor does that for one worker, and two workers on two
-/// processors do it themselves.
+/// 10,000 tasks of 1 ms and 0.3 ms beside each of them: half of that delays the slot, and another processor does the rest for one
+/// worker. Two workers on two processors do it themselves.
 #[test]
-fn work_beside_short_tasks_delays_them_without_a_processor_to_spare() {
+fn work_beside_short_tasks_delays_them_and_more_without_a_processor_to_spare() {
     let cut = Bucketing::Trtma(NonZeroUsize::new(20).expect("some"));
     let short = SyntheticWorkload { levels: 10, task_seconds: 0.001, cut, ..without_reuse(1000) };
-    let seconds = |nodes: u32, processors: u32| {
+    let seconds = |nodes: u32, machine: SharedMachine| {
+        let mut burst = on_processors(nodes, 1);
+        burst.base.machine = Some(machine);
         let workload = Workload::new(PlanId::first_round(0), short.design());
-        fixed(&on_processors(nodes, processors), 0, workload).makespan_seconds
+        fixed(&burst, 0, workload).makespan_seconds
     };
-    let [alone, both, spare] = [seconds(1, 2), seconds(2, 2), seconds(2, 4)];
-    near(both / spare, 1.3, 0.1);
-    near(spare / alone, 0.5, 0.1);
-    // 1 ms beside each task.
-    let mut busy = on_processors(2, 2);
-    busy.base.machine = busy.base.machine.map(|machine| SharedMachine { task_seconds: 0.001, ..machine });
-    let workload = Workload::new(PlanId::first_round(0), short.design());
-    near(fixed(&busy, 0, workload).makespan_seconds / spare, 2.0, 0.15);
+    let machine = SharedMachine::with_processors;
+    near(seconds(1, machine(2)), 11.5, 0.3);
+    near(seconds(2, machine(4)), 5.75, 0.3);
+    near(seconds(2, machine(2)), 6.5, 0.3);
+    // 1 ms beside each task, and none.
+    near(seconds(2, SharedMachine { task_seconds: 0.001, ..machine(2) }), 10.0, 0.4);
+    near(seconds(2, SharedMachine { task_seconds: 0.0, byte_seconds: 0.0, ..machine(2) }), 5.0, 0.2);
 }
 
 /// Workers with shared results on one processor take the time of one worker, and never less than on two.

@@ -17,6 +17,10 @@ const TASK_SECONDS: f64 = 0.0003;
 /// 0.4 ms of a processor beside a task for each 10^6 bytes of its outputs.
 const BYTE_SECONDS: f64 = 0.4e-9;
 
+/// Half of the work beside a task delays the next task of its slot: that of the worker itself. Measured with 21,672 tasks of tiles
+/// of 256 x 256 px, which one worker on two processors executes 0.15 ms slower each than a run in one process.
+const DELAYING_PART: f64 = 0.5;
+
 /// A rate that differs less from that of the running instances is not applied, which would move all their ends.
 const LEAST_CHANGE: f64 = 0.01;
 
@@ -48,15 +52,25 @@ pub(super) struct SharedProcessors {
 }
 
 impl SharedProcessors {
+    /// Returns whether a node runs on the machine.
+    pub(super) fn has(&self, node: usize) -> bool {
+        node < self.nodes
+    }
+
     /// Returns the part of a processor that instances have which need so many processors together.
     fn rate(&self, demand: f64) -> f64 {
         (f64::from(self.machine.processors) / demand.max(1.0)).min(1.0)
     }
 
-    /// Returns the processors that an instance of these tasks needs while it runs.
+    /// Returns the seconds by which the work beside tasks delays their slot, even with a processor to spare.
+    pub(super) fn delay(&self, tasks: usize) -> f64 {
+        DELAYING_PART * self.machine.task_seconds * tasks as f64
+    }
+
+    /// Returns the processors that an instance of these tasks needs while it runs, for `seconds` with the delay.
     pub(super) fn demand(&self, tasks: usize, output_bytes: u64, seconds: f64) -> f64 {
         let SharedMachine { task_seconds, byte_seconds, .. } = self.machine;
-        let beside = task_seconds * tasks as f64 + byte_seconds * output_bytes as f64;
+        let beside = task_seconds * tasks as f64 + byte_seconds * output_bytes as f64 - self.delay(tasks);
         // An instance that only waits for others takes no processor beside its own.
         if seconds > 0.0 { 1.0 + (beside / seconds).min(1.0) } else { 1.0 }
     }
@@ -72,7 +86,7 @@ impl Cluster {
 
     /// Returns the rate of an instance that starts on a node now: 1 with a processor of its own.
     pub(super) fn starting_rate(&self, node: usize) -> f64 {
-        let shared = self.processors.filter(|shared| node < shared.nodes);
+        let shared = self.processors.filter(|shared| shared.has(node));
         shared.map_or(1.0, |shared| shared.rate(self.demand_on(shared.nodes) + 1.0))
     }
 

@@ -1,7 +1,7 @@
 //! The simulated workers: connect, request, fetch, execute, report.
 
 use super::node::Run;
-use super::processors::stretch;
+use super::processors::{SharedProcessors, stretch};
 use super::shared_results::InstanceRun;
 use super::{BACKOFF_US, Cluster, DueEvent, ManagerMessage, WorkerMessage};
 use crate::event::ran;
@@ -144,13 +144,15 @@ impl Cluster {
             output_bytes: workload.stored(study, next).map(|key| workload.bytes_of(key)).sum(),
         };
         let begun = self.begin_shared(node, study, next).unwrap_or(own);
-        let (wait, tasks) = ((begun.seconds * 1e6) as u64, begun.tasks.len() as u64);
+        let machine = self.processors.filter(|shared| shared.has(node));
+        let seconds = begun.seconds + machine.map_or(0.0, |shared| shared.delay(begun.tasks.len()) / rate);
+        let (wait, tasks) = ((seconds * 1e6) as u64, begun.tasks.len() as u64);
         let Some(run) = self.nodes[node].runs.get_mut(&lease) else { return };
         (run.current, run.end_us, run.started_us) = (Some(next), end_us, self.now_us);
-        (run.predicted_seconds, run.ends_us, run.rate) = (begun.seconds, self.now_us + wait, rate);
-        run.demand = self
-            .processors
-            .map_or(1.0, |shared| shared.demand(begun.tasks.len(), begun.output_bytes, begun.seconds * rate));
+        (run.predicted_seconds, run.ends_us, run.rate) = (seconds, self.now_us + wait, rate);
+        let demand =
+            |shared: SharedProcessors| shared.demand(begun.tasks.len(), begun.output_bytes, seconds * rate);
+        run.demand = machine.map_or(1.0, demand);
         run.tasks = begun.tasks;
         if self.poison.contains(&(study.index(), next)) {
             return self.crash(node);
