@@ -77,8 +77,12 @@ fn forgotten_study_is_removed_with_unreferenced_inputs() {
 fn finished_studies_are_removed_by_age_and_size() {
     let study = cluster::study(1, 64);
     let mut cluster = Cluster::of(&study, 1);
-    let ids: Vec<String> = (0..3).map(|_| cluster.submit(&[])).collect();
-    ids.iter().for_each(|id| _ = cluster.completed(id));
+    // One after the other: studies that run at the same time end in any order, and the one that ended first is removed first.
+    let mut ids = Vec::new();
+    for _ in 0..3 {
+        ids.push(cluster.submit(&[]));
+        ids.last().iter().for_each(|id| _ = cluster.completed(id));
+    }
     cluster.kill_worker("w0");
     let open = cluster.submit(&[]);
     cluster.kill_manager();

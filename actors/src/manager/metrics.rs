@@ -102,9 +102,9 @@ impl ManagerCounters {
         }
     }
 
-    /// Counts a replan.
-    pub(super) fn count_replan(&self, has_new_costs: bool) {
-        self.replans[usize::from(has_new_costs)].increment(1);
+    /// Counts a replan for other workers, or for measured costs alone.
+    pub(super) fn count_replan(&self, for_workers: bool) {
+        self.replans[usize::from(!for_workers)].increment(1);
     }
 
     pub(super) fn waited(&self, wait: Option<Duration>) {

@@ -46,6 +46,8 @@ pub(super) struct Replanning {
     running: BTreeMap<PlanId, u64>,
     /// Studies to replan again after their running replan.
     again: BTreeSet<PlanId>,
+    /// Studies whose next replan is for other workers, and not for measured costs alone.
+    for_workers: BTreeSet<PlanId>,
     /// Study whose measured costs are to be compared, after a report.
     cost_check: Option<PlanId>,
     started: u64,
@@ -95,6 +97,7 @@ impl Replanning {
     pub(super) fn discard(&mut self, study: PlanId) {
         self.running.remove(&study);
         self.again.remove(&study);
+        self.for_workers.remove(&study);
     }
 
     fn count(&mut self, moved_instances: usize) {
@@ -148,6 +151,8 @@ impl CostChecks {
 struct Replan {
     replanner: Box<dyn Replanner>,
     slots: u32,
+    /// Workers have joined or left.
+    for_workers: bool,
     /// The new buckets have measured costs.
     has_new_costs: bool,
     /// Parts to merge. Empty if all instances stay in their bucket.
@@ -160,7 +165,12 @@ struct Replan {
 
 impl Replan {
     /// Replans for a number of slots. Takes seconds for a million instances.
-    fn run(mut replanner: Box<dyn Replanner>, snapshot: &StudySnapshot, slots: u32) -> Self {
+    fn run(
+        mut replanner: Box<dyn Replanner>,
+        snapshot: &StudySnapshot,
+        slots: u32,
+        for_workers: bool,
+    ) -> Self {
         let start = Instant::now();
         let buckets = replanner.replan(snapshot, slots);
         let ranks = replanner.take_ranks();
@@ -170,7 +180,8 @@ impl Replan {
             new.inspect_err(|defect| error!("failed to replan: {defect}")).ok()
         });
         let parts = new.map(|new| new.into_parts(snapshot, MAX_MERGED_INSTANCES)).unwrap_or_default().into();
-        Self { replanner, slots, has_new_costs, parts, merged: None, took: start.elapsed() }
+        let took = start.elapsed();
+        Self { replanner, slots, for_workers, has_new_costs, parts, merged: None, took }
     }
 }
 
@@ -192,7 +203,13 @@ impl Handler<MergePart> for ManagerActor {
 }
 
 impl ManagerActor {
+    /// Schedules the replan of a study for other workers.
     pub(super) fn schedule_replan(&mut self, study: PlanId, ctx: &mut Context<Self>) {
+        self.replanning.for_workers.insert(study);
+        self.schedule_any_replan(study, ctx);
+    }
+
+    fn schedule_any_replan(&mut self, study: PlanId, ctx: &mut Context<Self>) {
         let has_replanner = self.studies.get(&study).is_some_and(|running| running.replanner.is_some());
         // During a replan its thread has the replanner, so the study has none.
         if !has_replanner && !self.replanning.is_running(study) {
@@ -219,7 +236,7 @@ impl ManagerActor {
         let Some(study) = self.replanning.cost_check.take() else { return };
         let replanner = self.studies.get(&study).and_then(|running| running.replanner.as_ref());
         if replanner.is_some_and(|replanner| replanner.has_new_costs()) {
-            self.schedule_replan(study, ctx);
+            self.schedule_any_replan(study, ctx);
         }
     }
 
@@ -241,10 +258,11 @@ impl ManagerActor {
         let Some(replanner) = running.replanner.take() else { return };
         let snapshot = study.snapshot();
         let number = self.replanning.start(id);
+        let for_workers = self.replanning.for_workers.remove(&id);
         let (done, result) = oneshot::channel();
         let work = move || {
             // The manager may have ended meanwhile.
-            let _ = done.send(Replan::run(replanner, &snapshot, slots));
+            let _ = done.send(Replan::run(replanner, &snapshot, slots, for_workers));
         };
         if let Err(cause) = thread::Builder::new().name(REPLAN_THREAD.to_owned()).spawn(work) {
             error!(study = id.study, "{id} is not replanned any more: {cause}");
@@ -289,7 +307,7 @@ impl ManagerActor {
             drop_elsewhere(replan);
             return;
         }
-        let Replan { replanner, slots, has_new_costs, merged, took, .. } = replan;
+        let Replan { replanner, slots, for_workers, has_new_costs, merged, took, .. } = replan;
         self.replanning.end(id, number);
         if let Some(running) = self.studies.get_mut(&id) {
             running.replanner = Some(replanner);
@@ -297,6 +315,7 @@ impl ManagerActor {
         if let Some(merged) = merged {
             // Other costs may leave all instances in their buckets, or arrive after the last grant.
             if merged.moved > 0 || !has_new_costs {
+                self.counters.count_replan(for_workers);
                 self.record_replan(id, &merged, (slots, has_new_costs), took);
             }
             drop_elsewhere(merged.former);
@@ -316,7 +335,6 @@ impl ManagerActor {
     ) {
         let (moved, outdated) = (merged.moved, merged.outdated);
         self.replanning.count(moved);
-        self.counters.count_replan(has_new_costs);
         self.counters.replanned.increment(moved as u64);
         let costs = if has_new_costs { " and measured costs" } else { "" };
         info!(

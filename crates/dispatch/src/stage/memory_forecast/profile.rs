@@ -5,7 +5,7 @@
 
 use super::super::graph::{BucketGraph, NodeState};
 use super::super::interface::OutputId;
-use super::{TaskSizes, read_by, signed};
+use super::{TaskSizes, signed};
 use crate::ids::NodeId;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -238,7 +238,9 @@ impl Profile {
 
 /// Returns the outputs that a task and the instances ending with it read, each once.
 fn distinct_reads(graph: &BucketGraph, node: NodeId) -> Vec<OutputId> {
-    let mut reads: Vec<OutputId> = read_by(graph, node).collect();
+    let at = &graph.nodes[node.index()];
+    let gives = if at.leaves.is_empty() { &[][..] } else { &at.gives };
+    let mut reads = [at.reads.as_slice(), gives].concat();
     reads.sort_unstable();
     reads.dedup();
     reads
