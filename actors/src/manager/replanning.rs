@@ -205,16 +205,15 @@ impl Handler<MergePart> for ManagerActor {
 impl ManagerActor {
     /// Schedules the replan of a study for other workers.
     pub(super) fn schedule_replan(&mut self, study: PlanId, ctx: &mut Context<Self>) {
-        self.replanning.for_workers.insert(study);
-        self.schedule_any_replan(study, ctx);
-    }
-
-    fn schedule_any_replan(&mut self, study: PlanId, ctx: &mut Context<Self>) {
         let has_replanner = self.studies.get(&study).is_some_and(|running| running.replanner.is_some());
         // During a replan its thread has the replanner, so the study has none.
-        if !has_replanner && !self.replanning.is_running(study) {
-            return;
+        if has_replanner || self.replanning.is_running(study) {
+            self.replanning.for_workers.insert(study);
+            self.set_replan(study, ctx);
         }
+    }
+
+    fn set_replan(&mut self, study: PlanId, ctx: &mut Context<Self>) {
         if self.replanning.schedule(study) {
             ctx.run_later(REPLAN_AFTER, |actor, ctx| actor.replan_scheduled(ctx));
         }
@@ -236,7 +235,7 @@ impl ManagerActor {
         let Some(study) = self.replanning.cost_check.take() else { return };
         let replanner = self.studies.get(&study).and_then(|running| running.replanner.as_ref());
         if replanner.is_some_and(|replanner| replanner.has_new_costs()) {
-            self.schedule_any_replan(study, ctx);
+            self.set_replan(study, ctx);
         }
     }
 

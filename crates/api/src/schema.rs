@@ -248,7 +248,7 @@ pub struct ScalingStatus {
     /// Seconds until all studies end, with the desired workers, or with the connected ones if the manager has no
     /// pools.
     pub predicted_remaining_seconds: Option<f64>,
-    /// Cost of those workers until then.
+    /// Cost of those workers until they have ended themselves.
     pub predicted_cost: Option<f64>,
     /// Cost so far of all workers, for the studies that have not ended.
     pub cost_so_far: Option<f64>,

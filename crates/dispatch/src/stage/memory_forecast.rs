@@ -66,7 +66,7 @@ impl TaskSizes {
         let last_reads = reads.chunk_by(|a, b| a == b).filter(|reads| graph.readers(reads[0]) == reads.len());
         let released: u64 = last_reads.map(|reads| self.of(graph, reads[0])).sum();
         let after = (self.requested_bytes(graph, node) + self.left(graph, node)).saturating_sub(released);
-        self.tasks[graph.nodes[node.index()].level].running().max(after)
+        self.running(graph.nodes[node.index()].level).max(after)
     }
 
     /// Returns the bytes of an output.
@@ -76,7 +76,8 @@ impl TaskSizes {
 
     /// Returns the bytes of a task's wanted outputs.
     pub(super) fn requested_bytes(&self, graph: &BucketGraph, node: NodeId) -> u64 {
-        wanted(graph, &graph.readers, node, &self.tasks[graph.nodes[node.index()].level])
+        let wanted = graph.outputs(node).filter(|output| graph.readers(*output) > 0);
+        wanted.map(|output| self.of(graph, output)).sum()
     }
 
     /// Forecasts the bucket when the `running` tasks and `next` end, and then all open ones run.
@@ -133,12 +134,6 @@ impl TaskSizes {
     fn left(&self, graph: &BucketGraph, node: NodeId) -> u64 {
         self.store_bytes * graph.nodes[node.index()].leaves.len() as u64
     }
-}
-
-fn wanted(graph: &BucketGraph, readers: &[u32], node: NodeId, bytes: &TaskMemory) -> u64 {
-    let first = graph.nodes[node.index()].first_output;
-    let read = |&(output, _): &(usize, &u64)| readers[first + output] > 0;
-    bytes.outputs.iter().enumerate().filter(read).map(|(_, bytes)| bytes).sum()
 }
 
 /// Returns the outputs that a task and the instances ending with it read, repeated for each read.

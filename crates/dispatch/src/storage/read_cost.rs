@@ -52,9 +52,9 @@ impl ReadRates {
 
     /// Sets the measured cost of reads from a tier. Ignores costs that no tier has.
     pub fn set_tier(&mut self, kind: TierKind, cost: TransferCost) {
-        // The rate of a tier whose time does not depend on the bytes is infinite.
+        // The rate of a tier whose time does not depend on the bytes is infinite. Without latency as well, it would be memory.
         let is_time = cost.latency_seconds.is_finite() && cost.latency_seconds >= 0.0;
-        if is_time && cost.bytes_per_second > 0.0 {
+        if is_time && cost.bytes_per_second > 0.0 && cost != TransferCost::FREE {
             self.tiers[kind as usize] = cost;
             if matches!(kind, TierKind::Lustre | TierKind::S3) {
                 self.shared = kind;
@@ -184,7 +184,7 @@ mod tests {
         rates.set_link(TransferCost::FREE);
         assert!(cost(remote, &rates) > cost(ReadSource::Local(None), &rates));
         let read = |bytes_per_second, latency_seconds| TransferCost { bytes_per_second, latency_seconds };
-        for wrong in [0.0, -1.0, f64::NAN] {
+        for wrong in [0.0, -1.0, f64::NAN, f64::INFINITY] {
             rates.set_tier(TierKind::Ssd, read(wrong, 0.0));
         }
         for wrong in [-1.0, f64::NAN, f64::INFINITY] {

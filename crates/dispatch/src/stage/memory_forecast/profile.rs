@@ -1,7 +1,7 @@
 //! Memory profile of a bucket: the bytes that its waiting tasks add and release, in order of execution.
 //!
 //! A segment tree over the task instances. A task that starts, ends or is suspended changes its own step, and those of the tasks
-//! that read an output last then, in logarithmic time. So does the question what follows if a further task starts.
+//! that read an output last then. That takes logarithmic time, and so does a forecast in which one more task has started.
 
 use super::super::graph::{BucketGraph, NodeState};
 use super::super::interface::OutputId;
