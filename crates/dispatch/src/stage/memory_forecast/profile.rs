@@ -1,7 +1,7 @@
 //! Memory profile of a bucket: the bytes that its waiting tasks add and release, in order of execution.
 //!
 //! A segment tree over the task instances. A task that starts, ends or is suspended changes its own step, and those of the tasks
-//! that read an output last then. That takes logarithmic time, and so does a forecast in which one more task has started.
+//! that read an output last then. Both this and a forecast with one more started task take logarithmic time.
 
 use super::super::graph::{BucketGraph, NodeState};
 use super::super::interface::OutputId;
