@@ -4,9 +4,12 @@
 use crate::cluster::{self, Cluster};
 use crate::provision::{PROCESSES, cluster as cluster_with, kill, pool, requested};
 use crate::scaling::cluster_with_a_pool;
+use crate::study::Study;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 
 /// Billing period of the pool in the tests.
 const PERIOD_MS: u64 = 7_000;
@@ -15,6 +18,22 @@ const PERIOD_MS: u64 = 7_000;
 fn pools() -> String {
     PROCESSES.replace("max = 3", "max = 3\nbilling_seconds = 7\negress_price_per_gb = 1000")
 }
+
+/// The operation of the gated study: it copies a mask.
+const GATE: &str = r#"
+[[operation]]
+name = "exec:gate"
+version = 1
+command = ["./gate.sh", "{bw1}", "{kept}", "{minSize}", "{maxSize}"]
+inputs = [{ name = "bw1", type = "mask", format = "npy" }]
+outputs = [{ name = "kept", type = "mask", format = "npy" }]
+arguments = [
+  { name = "minSize", type = "integer", low = 0, high = 1000000 },
+  { name = "maxSize", type = "integer", low = 0, high = 1000000 },
+]
+cost = { seconds = 0.01 }
+memory = { resident = "2MB", bytes_a_pixel = 10 }
+"#;
 
 /// The times of request and end of each worker that was started, in milliseconds.
 #[derive(Debug, Default)]
@@ -73,16 +92,51 @@ fn check(cost: &Value, records: &Records) {
     assert!(number(&cost["predicted_cost"]) > 0.0 && number(&cost["predicted_seconds"]) > 0.0, "{cost}");
 }
 
+/// A study of small tiles. One task of each evaluation waits until the file `gate` exists. Returns the manifest of its
+/// operation as well.
+fn gated() -> (Study, String) {
+    let study = cluster::study(4, 128);
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let read = |name: &str| fs::read_to_string(root.join("examples/mixed").join(name)).expect("an example");
+    study.write(
+        "gated/workflow.json",
+        read("workflow.json").replace("../../crates", root.join("crates").to_str().expect("UTF-8")),
+    );
+    let mut stage: Value = serde_json::from_str(&read("segmentation.json")).expect("JSON");
+    let tasks = stage["tasks"].as_array_mut().expect("tasks");
+    let minimum = tasks.remove(3);
+    let waiting = &mut tasks[3];
+    waiting["operation"] = "exec:gate".into();
+    waiting["reads"] = minimum["reads"].clone();
+    waiting["parameters"].as_array_mut().expect("parameters").push(minimum["parameters"][0].clone());
+    study.write("gated/segmentation.json", stage.to_string());
+    study.write("gated/pleach.toml", GATE);
+    let gate = study.path("gate").display().to_string();
+    let script = format!("#!/bin/sh\nuntil [ -e {gate} ]; do sleep 0.1; done\ncp \"$1\" \"$2\"\n");
+    study.write("gated/gate.sh", script);
+    fs::set_permissions(study.path("gated/gate.sh"), fs::Permissions::from_mode(0o755)).expect("executable");
+    study.edit(&[
+        ("trajectories = 2", "trajectories = 4"),
+        ("workflow = \"nuclei\"", "workflow = \"gated/workflow.json\""),
+    ]);
+    let manifest = study.path("gated/pleach.toml").display().to_string();
+    (study, manifest)
+}
+
+/// The study cannot end before the lost worker is replaced, however fast the machine is.
 #[test]
 fn paid_time_of_a_study_is_that_of_its_workers_records() {
-    // Long enough for the back-off before the lost worker is replaced.
-    let study = cluster::study(120, 256);
+    let (study, manifest) = gated();
+    study.write("gate", "");
     let expected = cluster::expected(&study);
-    let (mut cluster, workers) = cluster_with(&study, &pools());
+    fs::remove_file(study.path("gate")).expect("removed");
+    let options = format!("options = [\"--operations\", \"{manifest}\", ");
+    let (mut cluster, workers) = cluster_with(&study, &pools().replace("options = [", &options));
     let id = cluster.submit(&["--deadline", "1s", "--budget", "1000"]);
     cluster.wait_until(|cluster| pool(cluster, 0)["running"].as_u64() == Some(3));
     kill(workers.running().remove(0).1);
     cluster.wait_until(|cluster| cluster.study_of(&id)["cost"]["workers_replaced"] == 1);
+    study.write("gate", "");
     assert_eq!(cluster.completed(&id), expected);
     workers.all_end(&cluster);
     let cost = final_cost(&cluster, &id);

@@ -50,14 +50,17 @@ fn two_users_execute_each_level_once() {
     let cache = tempfile::tempdir().expect("a folder");
     let cache = cache.path().join("cache").display().to_string();
     let mut cluster = Cluster::new(&study);
-    // Workers start last, so that both studies are planned when the first task runs.
-    let ids = [cluster.submit(&[]), cluster.submit(&[])];
     (0..2).for_each(|number| cluster.start_worker(&format!("w{number}"), &["--cache", &cache]));
+    // Workers that have just joined do not answer each other in time on a busy machine, so another study is executed before.
+    study.write("sets.csv", registration::table(&SETS.map(|set| set.map(|damping| damping + 0.02))));
+    cluster.completed(&cluster.submit(&[]));
+    study.write("sets.csv", registration::table(&SETS));
+    let ids = [cluster.submit(&[]), cluster.submit(&[])];
     let both: Vec<(String, u64)> = ids.iter().map(|id| finished(&cluster, id)).collect();
     assert!(both.iter().all(|(responses, _)| *responses == expected));
     let steps: u64 = both.iter().map(|(_, steps)| steps).sum();
-    // Twice as many without sharing. A worker that has just joined does not find results of before, 1.4 times on a busy machine.
-    assert!(steps * 100 <= alone * 160, "{steps} steps of both users, {alone} of one");
+    // Twice as many without sharing. Look-ups that are not answered in time repeat some.
+    assert!(steps * 100 <= alone * 150, "{steps} steps of both users, {alone} of one");
     let (responses, later) = finished(&cluster, &cluster.submit(&[]));
     assert_eq!((responses, later), (expected, 0));
 }

@@ -22,13 +22,7 @@ pub(crate) fn study(sets: &[[f64; LEVELS]]) -> Study {
             }
         }
     }
-    let header: Vec<String> = (1..=LEVELS).map(|level| format!("damping-{level}")).collect();
-    let mut table = header.join(",");
-    for set in sets {
-        let row: Vec<String> = set.iter().map(f64::to_string).collect();
-        write!(table, "\n{}", row.join(",")).expect("a string");
-    }
-    study.write("sets.csv", table);
+    study.write("sets.csv", table(sets));
     let text = fs::read_to_string(study.path("study.toml")).expect("a study");
     let (before, after) = text.split_once("[method]").expect("a method");
     let (_, after) = after.split_once("[response]").expect("responses");
@@ -37,6 +31,17 @@ pub(crate) fn study(sets: &[[f64; LEVELS]]) -> Study {
         format!("{before}[method]\nkind = \"table\"\nfile = \"sets.csv\"\n[response]{after}"),
     );
     study
+}
+
+/// The parameter sets as the file `sets.csv` of the study.
+pub(crate) fn table(sets: &[[f64; LEVELS]]) -> String {
+    let header: Vec<String> = (1..=LEVELS).map(|level| format!("damping-{level}")).collect();
+    let mut table = header.join(",");
+    for set in sets {
+        let row: Vec<String> = set.iter().map(f64::to_string).collect();
+        write!(table, "\n{}", row.join(",")).expect("a string");
+    }
+    table
 }
 
 /// The executed steps of all levels.
