@@ -203,6 +203,29 @@ fn pods_are_watched_through_all_ends_of_a_watch_and_evictions_are_reported() {
     assert!(!log.contains("are not watched"), "{log}");
 }
 
+/// A watch whose connection hangs is given up after 70 s, and the next one continues from its version.
+#[test]
+fn watch_that_hangs_is_given_up_and_continued() {
+    let study = cluster::study(10, 128);
+    let expected = cluster::expected(&study);
+    let mut site = Site::new(&study, &POOLS.replace("idle_seconds = 1", "idle_seconds = 600"), 0);
+    site.kubernetes.disturb_watches(&[WatchFault::Hang]);
+    site.cluster.start_manager();
+    let id = site.cluster.submit(&["--deadline", "1s"]);
+    site.until(|site| site.joined() == Some(3) && site.kubernetes.has_disturbed_watches());
+    let evicted = site.kubernetes.deployed().remove(0).0;
+    site.kubernetes.evict_pod(&evicted);
+    site.until(|site| site.cluster.has_ended(&id));
+    assert_eq!(site.cluster.completed(&id), expected);
+    let reason =
+        format!("pool spot: pod {evicted} has failed: Evicted: The node was low on resource: memory.");
+    site.until(|site| site.remark() == reason);
+    let requests = site.kubernetes.pod_requests();
+    let watches: Vec<&PodRequest> =
+        requests.iter().filter(|request| matches!(request, PodRequest::Watch(_))).collect();
+    assert!(watches.len() >= 2 && watches[0] == watches[1], "{requests:?}");
+}
+
 /// A role of an earlier chart has no right to watch. The pods are listed.
 #[test]
 fn pods_are_listed_without_the_right_to_watch() {

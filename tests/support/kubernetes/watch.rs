@@ -22,6 +22,8 @@ pub(crate) enum WatchFault {
     Close,
     /// The connection ends in the middle of the first event.
     Cut,
+    /// The connection stays open, and nothing follows the first bookmark.
+    Hang,
 }
 
 /// Requests for pods, in their order.
@@ -113,6 +115,10 @@ pub(super) fn serve(
     let bookmark = json!({"type": "BOOKMARK", "object": {"kind": "Pod", "apiVersion": "v1",
         "metadata": {"resourceVersion": at.to_string(), "creationTimestamp": null}}});
     let _ = chunk(stream, &format!("{bookmark}\n"));
+    while fault == Some(WatchFault::Hang) {
+        // The thread stays until this process ends.
+        std::thread::park_timeout(LOOK_EVERY);
+    }
     loop {
         let events = kept.lock().deployments.since(at, &selected);
         for (version, event) in events {
