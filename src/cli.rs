@@ -29,7 +29,7 @@ pub(crate) use external::{AnalyzeArgs, ClassifyArgs, SampleArgs};
 pub(crate) use node::accelerators::{AcceleratorArgs, ScheduleArg};
 pub(crate) use node::doctor::DoctorArgs;
 pub(crate) use node::pools::PoolsArgs;
-pub(crate) use node::{ManagerProcessArgs, Placement, TimeArg, WorkerProcessArgs};
+pub(crate) use node::{ManagerProcessArgs, Placement, PublishArgs, TimeArg, WorkerProcessArgs};
 pub(crate) use operations::OperationSource;
 pub(crate) use plan::PlanArgs;
 pub(crate) use plan::options::{BucketArgs, OverheadArg, PlanOptionArgs, TaskOrderArg};

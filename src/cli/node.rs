@@ -10,7 +10,7 @@ use crate::log::LogFormat;
 use accelerators::AcceleratorArgs;
 use clap::{Args, ValueEnum};
 use pleach_planner::memory_size::MemorySize;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::num::NonZeroU32;
 use std::path::PathBuf;
 
@@ -63,7 +63,33 @@ pub(crate) struct ManagerProcessArgs {
     #[arg(long, value_name = "DIR", default_value = "/var/run/secrets/kubernetes.io/serviceaccount")]
     pub(crate) service_account: PathBuf,
     #[command(flatten)]
+    pub(crate) publish: PublishArgs,
+    #[command(flatten)]
     pub(crate) operations: NodeOperationArgs,
+}
+
+/// Where a manager writes its addresses.
+#[derive(Debug, Args)]
+pub(crate) struct PublishArgs {
+    /// Write the manager's addresses into the files address (HOST:PORT, for workers) and url (for clients) of this folder,
+    /// once it has locked --state
+    #[arg(long, value_name = "DIR")]
+    pub(crate) publish: Option<PathBuf>,
+    /// Host name or IP address in these files [default: the machine's host name]
+    #[arg(long, value_name = "HOST", requires = "publish", value_parser = host)]
+    pub(crate) host: Option<String>,
+}
+
+/// Parses a host name or an IP address.
+fn host(text: &str) -> Result<String, String> {
+    let is_name = |text: &str| {
+        !text.is_empty()
+            && text.chars().all(|letter| letter.is_ascii_alphanumeric() || "-._".contains(letter))
+    };
+    match is_name(text) || text.parse::<IpAddr>().is_ok() {
+        true => Ok(text.to_owned()),
+        false => Err("a host name or an IP address is allowed, without a port".to_owned()),
+    }
 }
 
 /// Rule that selects one of the ready buckets for a worker.

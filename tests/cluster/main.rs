@@ -49,6 +49,7 @@ mod private;
 mod provenance;
 mod provision;
 mod proxy;
+mod publish;
 #[path = "../support/pyramid.rs"]
 mod pyramid;
 mod query;

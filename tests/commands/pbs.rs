@@ -119,39 +119,17 @@ fn directives_of_pbs_are_known() {
 }
 
 #[test]
-fn manager_of_pbs_writes_its_address() {
+fn manager_of_pbs_publishes_its_addresses() {
     let site = Site::new();
     let output = site.run("manager.pbs", &[("PLEACH_ADDRESS", "node.cluster"), ("PLEACH_PORT", "7200")]);
     assert!(output.status.success(), "{output:?}");
     let words = String::from_utf8(output.stdout).expect("UTF-8");
-    assert!(words.starts_with("manager\n--listen\n0.0.0.0:7200\n--http\n0.0.0.0:7201\n"), "{words}");
-    let read = |name: &str| fs::read_to_string(site.path("pleach").join(name)).expect(name);
-    assert_eq!(
-        (read("address").as_str(), read("url").as_str()),
-        ("node.cluster:7200\n", "https://node.cluster:7201\n")
-    );
-}
-
-#[test]
-fn second_manager_of_a_scheduler_leaves_the_address_of_the_first() {
-    let site = Site::new();
-    fs::create_dir(site.path("pleach/state")).expect("a folder");
-    let lock = fs::File::create(site.path("pleach/state/lock")).expect("a file");
-    lock.lock().expect("it is free");
-    let address = || fs::read_to_string(site.path("pleach/address")).expect("an address");
-    let scripts = ["manager.pbs", "../slurm/manager.sbatch"];
-    for script in scripts {
-        let output = site.run(script, &[("PLEACH_ADDRESS", "another.cluster")]);
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.code() == Some(2) && said.contains("locked by another manager"), "{output:?}");
-        assert_eq!(address(), "node.cluster:7117\n");
-    }
-    lock.unlock().expect("it was locked");
-    for script in scripts {
-        fs::remove_file(site.path("pleach/address")).expect("a file");
-        assert!(site.run(script, &[("PLEACH_ADDRESS", "another.cluster")]).status.success());
-        assert_eq!(address(), "another.cluster:7117\n");
-    }
+    let words: Vec<&str> = words.lines().collect();
+    assert_eq!(words[..5], ["manager", "--listen", "0.0.0.0:7200", "--http", "0.0.0.0:7201"]);
+    let folder = site.path("pleach").display().to_string();
+    assert_eq!(words[words.len() - 4..], ["--publish", &folder, "--host", "node.cluster"]);
+    // The grammar refuses an unknown option or value before it answers --help.
+    pleach(Path::new(FOLDER), &[&words[..], &["--help"]].concat()).done();
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! `pleach manager`: runs the process that accepts submissions and workers.
 
+mod publish;
+
 use crate::cli::{ManagerProcessArgs, Placement};
 use crate::exit::{CommandError, CommandResult};
 use crate::interrupt::Interrupt;
@@ -187,6 +189,7 @@ impl Process<'_> {
         let for_clients = for_clients(Arc::new(ServiceControl(studies, Arc::new(exposition))));
         let http = for_clients.listener.local_addr().map_err(CommandError::defect)?;
         let served = http::serve(for_clients).map_err(CommandError::defect)?;
+        publish::publish(&args.publish, server.address().port(), http.port())?;
         context.run(ManagerActor::for_service(hooks));
         info!("workers connect to {}, clients to https://{http}", server.address());
         let mut suppliers = Suppliers::default();
