@@ -7,6 +7,7 @@ use crate::place::Place;
 use crate::pleach::pleach;
 use crate::skipped;
 use crate::study::Study;
+use crate::units::granted_bytes;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -53,6 +54,8 @@ fn outputs_of_lost_workers_are_read_from_the_shared_tier() {
             cluster.start_worker(name, &["--lustre", &folder]);
         }
         assert_eq!(cluster.completed(&id), expected, "seed {seed}");
+        let [bytes] = granted_bytes(&cluster, ["shared"]);
+        assert!(bytes > 0.0, "no bucket was granted for its inputs in the shared tier");
     }
 }
 

@@ -6,6 +6,7 @@ use crate::pleach::pleach;
 use crate::pyramid::{AT_20, write_image};
 use crate::sharing::metrics;
 use crate::study::Study;
+use crate::watched::get;
 use serde_json::Value;
 use std::fs;
 use std::path::Path;
@@ -15,9 +16,6 @@ const SIZE_PX: [usize; 2] = [150, 110];
 
 /// Tiles of 64 px.
 const TILES: usize = 6;
-
-/// Parameter sets of four smoothings.
-const SETS: &str = "radius,threshold\n1,200\n2,200\n3,200\n4,200\n";
 
 /// Bytes of gray and of four smoothings of a slide of 512 × 512 px, 4 bytes a pixel.
 const ARRAYS_BYTES: f64 = 512.0 * 512.0 * 4.0 * 5.0;
@@ -138,6 +136,8 @@ fn workers_read_regions_of_each_others_tiles() {
     assert_eq!(on_two, alone, "each shared task is executed once");
     let moved: f64 = ["w0", "w1"].iter().map(|worker| moved_bytes(&metrics(&cluster, worker))).sum();
     assert!(moved > 0.0, "regions of neighbors are on another worker");
+    let [memory, disk, shared] = granted_bytes(&cluster, ["memory", "disk", "shared"]);
+    assert!(memory > 0.0 && disk == 0.0 && shared == 0.0, "1 GB holds all: {memory}, {disk}, {shared}");
     let id = cluster.submit(&[]);
     cluster.wait_for_responses(&id, 200);
     cluster.kill_worker("w1");
@@ -148,6 +148,15 @@ fn workers_read_regions_of_each_others_tiles() {
 /// Bytes of regions received from other workers.
 pub(crate) fn moved_bytes(metrics: &str) -> f64 {
     sum(metrics, "pleach_transfer_bytes_total{direction=\"in\"")
+}
+
+/// Bytes of inputs of granted buckets, by the places of the copies.
+pub(crate) fn granted_bytes<const PLACES: usize>(
+    cluster: &Cluster<'_>,
+    places: [&str; PLACES],
+) -> [f64; PLACES] {
+    let metrics = get(&format!("https://{}/metrics", cluster.http));
+    places.map(|place| sum(&metrics, &format!("pleach_granted_input_bytes_total{{place=\"{place}\"}}")))
 }
 
 /// Sum of the samples whose lines start with this text.
@@ -162,7 +171,10 @@ fn halos_are_read_from_the_tiers_of_other_workers() {
     let study = study();
     let slide = ["tissue", "--slide", "512x512", "--lossless", "--out", "large.tif", "--seed", "3"];
     pleach(study.folder(), &slide).done();
-    study.write("sets.csv", SETS);
+    // Many thresholds of each smoothing: the study goes on while workers report where their regions are.
+    let mut table = String::from("radius,threshold");
+    (190..214).for_each(|threshold| (1..5).for_each(|radius| table += &format!("\n{radius},{threshold}")));
+    study.write("sets.csv", table);
     let sets = ("kind = \"moat\"\ntrajectories = 4\nlevels = 4", "kind = \"table\"\nfile = \"sets.csv\"");
     edit(&study, 128, &[("*.svs", "*.tif"), sets]);
     let expected = expected(&study);
@@ -184,6 +196,12 @@ fn halos_are_read_from_the_tiers_of_other_workers() {
     let moved: f64 = metrics.iter().map(|of_worker| moved_bytes(of_worker)).sum();
     println!("{moved} bytes moved between two workers, {ARRAYS_BYTES} of arrays");
     assert!(moved > 0.0 && moved < 1.5 * ARRAYS_BYTES, "{moved} of {ARRAYS_BYTES}");
+    // The manager knew of both when it granted the buckets.
+    let [memory, disk, worker] = granted_bytes(&cluster, ["memory", "disk", "worker"]);
+    println!(
+        "granted buckets read {memory} bytes from memory, {disk} from the disk, {worker} from the other worker"
+    );
+    assert!(memory > 0.0 && disk > 0.0 && worker > 0.0, "{memory}, {disk}, {worker}");
     cluster.nothing_is_left();
 }
 

@@ -23,7 +23,9 @@ impl ManagerActor {
             match effect {
                 Effect::Introduce { worker, study } => self.introduce(worker, study),
                 Effect::Assign { worker, study, lease, work, later } => {
-                    self.counters.waited(self.core.study(study).and_then(|study| study.queue_wait(lease)));
+                    if let Some(study) = self.core.study(study) {
+                        self.counters.count_grant(study, lease, work.bucket, worker);
+                    }
                     self.log_assigned(worker, study, lease, &work);
                     self.assign(worker, study, lease, work, later);
                 }

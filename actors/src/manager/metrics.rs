@@ -4,11 +4,11 @@ use super::ManagerActor;
 use super::view::ManagerView;
 use crate::transport::LinkStats;
 use actix::prelude::*;
-use pleach_dispatch::PlanId;
 use pleach_dispatch::message::{ReuseSource, TaskOutcome, TaskReport};
-use pleach_dispatch::study::{InstanceCounts, TaskTotal};
+use pleach_dispatch::storage::CopyPlace;
+use pleach_dispatch::study::{InstanceCounts, Study, TaskTotal};
+use pleach_dispatch::{BucketId, LeaseId, PlanId, WorkerId};
 use pleach_telemetry::catalog;
-use std::time::Duration;
 
 /// Requests the metrics. Counting instances takes about 10 ms per million, so callers must not request them every
 /// second.
@@ -50,6 +50,7 @@ pub(super) struct ManagerCounters {
     pub(super) failed: metrics::Counter,
     pub(super) reopened: metrics::Counter,
     wait: metrics::Histogram,
+    input_bytes: [metrics::Counter; CopyPlace::ALL.len()],
     pub(super) overhead: metrics::Histogram,
     pub(super) replans: [metrics::Counter; 2],
     pub(super) replanned: metrics::Counter,
@@ -69,6 +70,7 @@ impl ManagerCounters {
             failed: catalog::INSTANCES_FAILED.with([]),
             reopened: catalog::INSTANCES_REOPENED.with([]),
             wait: catalog::BUCKET_WAIT.with([]),
+            input_bytes: CopyPlace::ALL.map(|place| catalog::GRANTED_INPUT_BYTES.with([place.name()])),
             overhead: catalog::BUCKET_OVERHEAD.with([]),
             replans: ["workers", "costs"].map(|cause| catalog::REPLANS.with([cause])),
             replanned: catalog::REPLANNED_INSTANCES.with([]),
@@ -107,9 +109,14 @@ impl ManagerCounters {
         self.replans[usize::from(!for_workers)].increment(1);
     }
 
-    pub(super) fn waited(&self, wait: Option<Duration>) {
-        if let Some(wait) = wait {
+    /// Counts a bucket of a study that was leased to a worker.
+    pub(super) fn count_grant(&self, study: &Study, lease: LeaseId, bucket: BucketId, worker: WorkerId) {
+        if let Some(wait) = study.queue_wait(lease) {
             self.wait.record(wait.as_secs_f64());
+        }
+        let input_bytes = study.input_bytes(bucket, worker);
+        for (counter, bytes) in self.input_bytes.iter().zip(input_bytes).filter(|(_, bytes)| *bytes > 0) {
+            counter.increment(bytes);
         }
     }
 

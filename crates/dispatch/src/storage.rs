@@ -12,5 +12,5 @@ mod remote;
 pub use eviction::{Eviction, IdleRegion, select_evictions, select_replicas};
 pub use link::{LinkModel, Links};
 pub use pleach_reuse::TransferCost;
-pub use read_cost::{ReadCost, ReadRates, ReadSource, Reader, RemoteCopy};
+pub use read_cost::{CopyPlace, ReadCost, ReadRates, ReadSource, Reader, RemoteCopy};
 pub use remote::{FetchRates, RemoteSource};

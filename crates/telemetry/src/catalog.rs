@@ -113,6 +113,9 @@ catalog! {
         "Finished stage instances to execute again, because their stored outputs are lost and an open instance reads them.";
     Histogram BUCKET_WAIT = "pleach_bucket_wait_seconds", Seconds Manager Recorded Wait:
         "Time from a bucket being ready to its lease, with a resolution of 0.1 s.";
+    Counter GRANTED_INPUT_BYTES = "pleach_granted_input_bytes_total" ["place"], Bytes Manager Recorded:
+        "Bytes of the stored inputs of leased buckets, by the place of the copy that the worker reads: its memory, its disk, \
+         a shared tier, or another worker.";
     Histogram BUCKET_OVERHEAD = "pleach_bucket_overhead_seconds", Seconds Manager Recorded Wait:
         "Time of a bucket on its slot before its first task, from the lease to the first report, without transfers of inputs.";
     Counter REPLANS = "pleach_replans_total" ["cause"], Count Manager Recorded:

@@ -98,6 +98,50 @@ pub enum ReadSource {
     },
 }
 
+/// Place of a copy, from the fastest to the slowest as a rule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CopyPlace {
+    /// The reader's memory.
+    Memory,
+    /// A disk of the reader.
+    Disk,
+    /// A tier that all workers share.
+    Shared,
+    /// Another worker.
+    Worker,
+}
+
+impl CopyPlace {
+    /// All places.
+    pub const ALL: [Self; 4] = [Self::Memory, Self::Disk, Self::Shared, Self::Worker];
+
+    /// Returns its name in metrics.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Memory => "memory",
+            Self::Disk => "disk",
+            Self::Shared => "shared",
+            Self::Worker => "worker",
+        }
+    }
+}
+
+impl ReadSource {
+    /// Returns the place. A region that another worker and a shared tier have counts as that worker's.
+    #[must_use]
+    pub fn place(self) -> CopyPlace {
+        match self {
+            Self::Local(None) => CopyPlace::Memory,
+            Self::Local(Some(TierKind::Ssd | TierKind::Hdd)) => CopyPlace::Disk,
+            Self::Local(Some(TierKind::Lustre | TierKind::S3)) | Self::Remote { worker: None, .. } => {
+                CopyPlace::Shared
+            }
+            Self::Remote { worker: Some(_), .. } => CopyPlace::Worker,
+        }
+    }
+}
+
 /// Worker that would read the inputs of a bucket.
 #[derive(Clone, Copy, Debug)]
 pub struct Reader<'a> {

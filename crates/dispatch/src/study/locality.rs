@@ -7,7 +7,7 @@
 use super::Study;
 use super::grant::Eligibility;
 use super::state::Span;
-use crate::storage::{ReadCost, ReadSource, Reader};
+use crate::storage::{CopyPlace, ReadCost, ReadSource, Reader};
 use crate::{BucketId, WorkerId};
 use pleach_regions::RegionKey;
 use pleach_workflow::TierKind;
@@ -115,6 +115,15 @@ impl Study {
             remote_bytes += if matches!(source, ReadSource::Remote { .. }) { bytes } else { 0 };
         });
         remote_bytes
+    }
+
+    /// Returns the bytes of a bucket's stored inputs by the place of the copy that a worker would read, in the order of
+    /// [`CopyPlace::ALL`].
+    #[must_use]
+    pub fn input_bytes(&self, bucket: BucketId, worker: WorkerId) -> [u64; CopyPlace::ALL.len()] {
+        let mut by_place = [0; CopyPlace::ALL.len()];
+        self.for_stored_inputs(bucket, worker, |source, bytes| by_place[source.place() as usize] += bytes);
+        by_place
     }
 
     /// Returns the expected cost for a worker to read the stored inputs of a bucket.
