@@ -20,6 +20,9 @@ use std::fmt;
 use std::sync::Arc;
 pub(crate) use stored::{OutputLocation, StoredTask};
 
+/// Entries that a list of tasks or regions may have before those of evicted results leave it.
+const MIN_LISTED: usize = 1024;
+
 /// Returns the key under which workers fetch a task result, and under which tiers store it. Keys of stage outputs are
 /// computed differently.
 #[must_use]
@@ -172,11 +175,11 @@ impl TaskResults {
         self.before.get_mut(&study).map(|before| before.remove(key));
     }
 
-    /// Records the instance that a task has run for.
+    /// Records the instance that a task has run for, once its result is on the shelf.
     pub(crate) fn note_run(&mut self, key: TaskKey, plan: PlanId, instance: InstanceId) {
         self.ran_for.insert(key, (plan, instance));
-        // Evicted results leave the list here, as in `offer`.
-        if self.ran_for.len() > 2 * self.shelf.len() + 1024 {
+        // Evicted results leave the list here, as in `offer`, at most once for each of those that stay.
+        if self.ran_for.len() > 2 * (self.shelf.task_count() + self.fallen.task_count()) + MIN_LISTED {
             let (shelf, fallen) = (&self.shelf, &self.fallen);
             self.ran_for.retain(|key, _| shelf.outputs_of(key).is_some() || fallen.outputs_of(key).is_some());
         }
@@ -233,7 +236,7 @@ impl TaskResults {
     pub(crate) fn offer(&mut self, identity: RegionIdentity) {
         self.offered.insert(result_key(&identity), identity);
         // Evicted results leave the list here, so that it stays in proportion to the cache at a constant cost.
-        if self.offered.len() > 2 * self.shelf.len() + 1024 {
+        if self.offered.len() > 2 * self.shelf.len() + MIN_LISTED {
             let shelf = &self.shelf;
             self.offered.retain(|_, identity| shelf.contains(identity));
         }
@@ -353,6 +356,31 @@ mod tests {
         assert!(is_there(&mut results, 1));
         results.released(&key);
         assert!(!is_there(&mut results, 1) && results.retained_studies().is_empty());
+    }
+
+    /// The list of runs forgets evicted results, and never one that is there.
+    #[test]
+    fn each_result_that_is_there_has_its_instance() {
+        let (plan, region) = (PlanId { study: 7, phase: 0, round: 0 }, RegionKey([1; 16]));
+        let mut results = TaskResults::default();
+        for number in 0..3 * MIN_LISTED as u32 {
+            let mut key = [0; 32];
+            key[..4].copy_from_slice(&number.to_le_bytes());
+            results.ran_for.insert(TaskKey(key), (plan, InstanceId(number)));
+        }
+        for number in 1..20 {
+            run(&mut results, 7, region, number);
+            results.note_run(task_key(number), plan, InstanceId(number.into()));
+            let instances: Vec<_> =
+                (1..=number).map(|number| results.ran_for(&task_key(number), plan)).collect();
+            let expected = (1..=number).map(|number| Some(TaskSource::Instance(InstanceId(number.into()))));
+            assert!(instances.iter().copied().eq(expected), "{instances:?}");
+            assert!(
+                results.ran_for.len() <= 2 * usize::from(number) + MIN_LISTED,
+                "{}",
+                results.ran_for.len()
+            );
+        }
     }
 
     /// Results that are evicted between two rounds are spilled for the second. Those of a study without one are dropped.

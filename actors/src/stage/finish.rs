@@ -124,8 +124,8 @@ impl StageActor {
             let source = self.root_input();
             let ran_for = self.run.first_instance(call.node);
             let mut results = self.outputs.results();
-            results.note_run(key, self.study, ran_for);
             let outputs = results.shelf.insert(key, origin, source, outputs, seconds);
+            results.note_run(key, self.study, ran_for);
             drop(results);
             let id = |output| OutputId { node: call.node, output };
             self.outputs.add_shelved(outputs, id, |output| provenance_id(&origin, output));

@@ -45,6 +45,11 @@ impl SpilledResults {
         self.tasks.get(key).map(|(origin, outputs)| (*origin, outputs.as_slice()))
     }
 
+    /// Counts the tasks with spilled outputs.
+    pub(super) fn task_count(&self) -> usize {
+        self.tasks.len()
+    }
+
     /// Returns whether a region was spilled.
     pub(super) fn contains(&self, identity: &RegionIdentity) -> bool {
         self.regions.contains_key(identity)

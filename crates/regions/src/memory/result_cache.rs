@@ -307,6 +307,12 @@ impl ResultCache {
         self.regions.len()
     }
 
+    /// Counts the tasks with a cached output.
+    #[must_use]
+    pub fn task_count(&self) -> usize {
+        self.tasks.len()
+    }
+
     /// Returns whether the cache is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {

@@ -2,7 +2,7 @@
 //!
 //! A record of a reused result names the instance that the result was computed for. Both tasks have the operation, the values
 //! and the contents of inputs in common, and so their results. Equal results that the run computed twice count as different:
-//! it had dropped the first one from memory, or both tasks ran at once.
+//! it had dropped the first one from memory, or both tasks ran at once. So do those by value whose record names no instance.
 
 use super::NAME;
 use super::events::{Event, Outcome};
@@ -128,6 +128,8 @@ fn numbers(records: &Records, execution: &Execution) -> (Vec<u32>, BTreeMap<&'st
                         roots[own.max(other) as usize] = own.min(other);
                     }
                 }
+                // Tasks that are equal by dataflow have one class.
+                None if matches!(level, ReuseSource::Dataflow | ReuseSource::Value) => {}
                 None => *unknown.entry(level_name(level)).or_default() += 1,
             }
         }

@@ -343,6 +343,17 @@ fn tasks_with_reused_results_are_equal() {
     assert_eq!((numbers(first), numbers(second)), (vec![0; 4], vec![1, 1, 3, 1]));
     assert_eq!((results.number(0, 0, first), results.number(5, 0, first)), (None, None));
 
+    // The worker had forgotten the instances of two results. The first two tasks of the plan have one class.
+    fs::remove_file(&file).unwrap();
+    let records = Recorder::start(&file, &plan(4, &[])).unwrap();
+    report(&records, "w1", 1, 0, finished, &[ran(0, 0, 1.0), ran(1, 0, 1.0)]);
+    report(&records, "w1", 1, 1, finished, &[reused(0, 1, ReuseSource::Dataflow, None), value(1, 0)]);
+    report(&records, "w1", 2, 2, finished, &[reused(1, 2, ReuseSource::Value, None)]);
+    records.finish().unwrap();
+    let results = read().unwrap();
+    let numbers = |task| (1..=4).map(|run| results.number(run, 0, task).unwrap()).collect::<Vec<_>>();
+    assert_eq!((numbers(first), numbers(second)), (vec![0; 4], vec![1, 1, 3, 4]));
+
     // Results of other workers have no instance.
     let records = Recorder::start(&file, &plan(1, &[])).unwrap();
     message("has corrupt records, or no end; the records of one execution of all tasks are needed");
