@@ -13,7 +13,10 @@ use parking_lot::Mutex;
 use pleach_dispatch::message::TaskSource;
 use pleach_dispatch::stage::NodeId;
 use pleach_dispatch::{InstanceId, PlanId};
-use pleach_regions::{self as regions, CachedForm, RegionIdentity, RegionKey, ResultCache, TaskKey};
+use pleach_regions::{
+    self as regions, AcquiredOutputs, CachedForm, CachedRegion, RegionIdentity, RegionKey, ResultCache,
+    TaskKey,
+};
 use spilled::SpilledResults;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fmt;
@@ -175,9 +178,23 @@ impl TaskResults {
         self.before.get_mut(&study).map(|before| before.remove(key));
     }
 
-    /// Records the instance that a task has run for, once its result is on the shelf.
-    pub(crate) fn note_run(&mut self, key: TaskKey, plan: PlanId, instance: InstanceId) {
-        self.ran_for.insert(key, (plan, instance));
+    /// Caches the outputs of a task, and records the instance that it has run for.
+    pub(crate) fn shelve(
+        &mut self,
+        (key, origin): (TaskKey, TaskKey),
+        source: Option<RegionKey>,
+        outputs: Vec<Option<CachedRegion>>,
+        seconds: f64,
+        ran_for: (PlanId, InstanceId),
+    ) -> AcquiredOutputs {
+        let outputs = self.shelf.insert(key, origin, source, outputs, seconds);
+        // After the insertion: the list keeps only tasks with a result.
+        self.note_run(key, ran_for);
+        outputs
+    }
+
+    fn note_run(&mut self, key: TaskKey, ran_for: (PlanId, InstanceId)) {
+        self.ran_for.insert(key, ran_for);
         // Evicted results leave the list here, as in `offer`, at most once for each of those that stay.
         if self.ran_for.len() > 2 * (self.shelf.task_count() + self.fallen.task_count()) + MIN_LISTED {
             let (shelf, fallen) = (&self.shelf, &self.fallen);
@@ -297,19 +314,25 @@ pub(crate) fn spill_evicted(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pleach_regions::{CachedRegion, DataRegion, Raster, RegionIdentity};
+    use pleach_regions::{DataRegion, Raster};
     use pleach_storage::{BoundedRam, EvictionPolicy, Tier, TierLevel, TierStack, WriteMode};
 
     fn task_key(number: u8) -> TaskKey {
         TaskKey([number; 32])
     }
 
-    /// Reads a region in a bucket of a study, and inserts the output of a task into the result cache.
+    /// The plan of a study without phases.
+    fn plan(study: u32) -> PlanId {
+        PlanId { study, phase: 0, round: 0 }
+    }
+
+    /// Reads a region in a bucket of a study, and runs a task, for the instance of the same number.
     fn run(results: &mut TaskResults, study: u32, region: RegionKey, number: u8) {
         let made = Arc::new(DataRegion::Mask(Raster::filled(1, 1, 1, number).unwrap()));
         let outputs = vec![Some(CachedRegion { identity: RegionIdentity([number; 32]), region: made })];
         let source = results.root_input(region, None, study);
-        results.shelf.insert(task_key(number), task_key(number), Some(source), outputs, 1.0);
+        let ran_for = (plan(study), InstanceId(number.into()));
+        results.shelve((task_key(number), task_key(number)), Some(source), outputs, 1.0, ran_for);
         results.shelf.release(&RegionIdentity([number; 32]));
     }
 
@@ -361,7 +384,7 @@ mod tests {
     /// The list of runs forgets evicted results, and never one that is there.
     #[test]
     fn each_result_that_is_there_has_its_instance() {
-        let (plan, region) = (PlanId { study: 7, phase: 0, round: 0 }, RegionKey([1; 16]));
+        let (plan, region) = (plan(7), RegionKey([1; 16]));
         let mut results = TaskResults::default();
         for number in 0..3 * MIN_LISTED as u32 {
             let mut key = [0; 32];
@@ -370,7 +393,6 @@ mod tests {
         }
         for number in 1..20 {
             run(&mut results, 7, region, number);
-            results.note_run(task_key(number), plan, InstanceId(number.into()));
             let instances: Vec<_> =
                 (1..=number).map(|number| results.ran_for(&task_key(number), plan)).collect();
             let expected = (1..=number).map(|number| Some(TaskSource::Instance(InstanceId(number.into()))));

@@ -122,10 +122,9 @@ impl StageActor {
             });
             let outputs = shelved.collect();
             let source = self.root_input();
-            let ran_for = self.run.first_instance(call.node);
+            let ran_for = (self.study, self.run.first_instance(call.node));
             let mut results = self.outputs.results();
-            let outputs = results.shelf.insert(key, origin, source, outputs, seconds);
-            results.note_run(key, self.study, ran_for);
+            let outputs = results.shelve((key, origin), source, outputs, seconds, ran_for);
             drop(results);
             let id = |output| OutputId { node: call.node, output };
             self.outputs.add_shelved(outputs, id, |output| provenance_id(&origin, output));

@@ -6,10 +6,10 @@
 use crate::cli::PublishArgs;
 use crate::exit::{CommandError, CommandResult};
 use pleach_planner::memory_limit;
-use std::fs::{self, OpenOptions};
+use std::fs::{self, File};
 use std::io::{self, Write};
 use std::net::Ipv6Addr;
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 /// Readable by all users, for clients of other users. The content is no secret.
@@ -44,7 +44,7 @@ fn replace(path: &Path, text: &str) -> io::Result<()> {
 }
 
 fn write(path: &Path, text: &str) -> io::Result<()> {
-    let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(MODE).open(path)?;
+    let mut file = File::create(path)?;
     // The manager's umask restricts the mode of new files.
     file.set_permissions(fs::Permissions::from_mode(MODE))?;
     writeln!(file, "{text}")?;
