@@ -3,17 +3,13 @@
 use crate::pleach::{Answer, pleach};
 use crate::results::text;
 use crate::study::Study;
-use crate::{outputs, signal, start, wait_for_journal};
+use crate::{interrupt, outputs, signal, start, wait_for_journal};
 use std::fs;
 
 /// A study interrupted after some responses. The folder `out` holds its journal.
 fn interrupted() -> Study {
-    // Long enough that most of it is open when the signal comes, also on a busy machine.
     let study = Study::of_tissue(256);
-    let mut child = start(&study, &["--workers=1"]);
-    assert!(wait_for_journal(&study, &mut child, 2_000).is_none(), "it was over before the signal");
-    signal(&child, "INT");
-    assert_eq!(child.wait().expect("a child").code(), Some(5));
+    assert_eq!(interrupt(&study, 2_000, "INT").code(), Some(5));
     study
 }
 

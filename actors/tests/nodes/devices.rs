@@ -15,7 +15,7 @@ use pleach_workflow::{Accelerated, AcceleratedError, Argument, Operation, Operat
 use std::any::Any;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tracing::Span;
 
@@ -75,6 +75,8 @@ impl Device for TestDevice {
 /// Adds 1. Counts its runs on cores and on devices.
 struct Increment {
     conduct: Conduct,
+    /// A run on a core ends when the device has computed this many tasks.
+    computed_before: u32,
     on_core: AtomicU32,
     on_device: AtomicU32,
 }
@@ -112,6 +114,10 @@ impl Operation for Increment {
 
     fn run(&self, inputs: &[&DataRegion], _: &[Value]) -> Result<Vec<DataRegion>, OperationError> {
         self.on_core.fetch_add(1, Ordering::SeqCst);
+        let deadline = Instant::now() + Duration::from_secs(60);
+        while self.on_device.load(Ordering::SeqCst) < self.computed_before && Instant::now() < deadline {
+            std::thread::park_timeout(Duration::from_millis(1));
+        }
         let DataRegion::Scalar(x) = inputs[0] else { unreachable!("a scalar") };
         Ok(vec![DataRegion::Scalar(x + 1.0)])
     }
@@ -190,6 +196,11 @@ struct Bench {
 
 impl Bench {
     fn new(conduct: Conduct, accelerators: Accelerators) -> Self {
+        Self::with_cores_after(0, conduct, accelerators)
+    }
+
+    /// The device has computed `computed_before` tasks before one on a core ends.
+    fn with_cores_after(computed_before: u32, conduct: Conduct, accelerators: Accelerators) -> Self {
         let pool = Arc::new(rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap());
         let (send, events) = unbounded_channel();
         let exclusions = Arc::default();
@@ -202,7 +213,8 @@ impl Bench {
             Listener(send).start().recipient(),
         );
         let slot = TaskActor::new(pool, unmetered).with_device(device.unwrap()).start();
-        let operation = Increment { conduct, on_core: AtomicU32::new(0), on_device: AtomicU32::new(0) };
+        let (on_core, on_device) = (AtomicU32::new(0), AtomicU32::new(0));
+        let operation = Increment { conduct, computed_before, on_core, on_device };
         Self { operation: Arc::new(operation), slot, accelerators, exclusions, events }
     }
 
@@ -323,7 +335,7 @@ async fn wrong_result_is_found_by_a_comparison_and_closes_the_slot() {
 /// The second task has computed before the comparison of the first one fails.
 #[actix::test]
 async fn result_of_a_device_that_was_wrong_before_does_not_count() {
-    let bench = Bench::new(Conduct::Wrong, one_device().with_check_rate(1e-9));
+    let bench = Bench::with_cores_after(2, Conduct::Wrong, one_device().with_check_rate(1e-9));
     let (first, second) = tokio::join!(bench.run(), bench.run());
     assert_eq!((first.device, second.device), (SlotKind::Core, SlotKind::Core));
     assert_eq!((bench.runs(), bench.is_closed()), ((2, 2), true));
