@@ -5,7 +5,7 @@ use super::{ContinueGrants, ManagerActor, Progress, StudyEvent};
 use crate::transport::codec;
 use actix::prelude::*;
 use pleach_dispatch::manager::Effect;
-use pleach_dispatch::message::{BucketWork, TaskFailure, ToWorker};
+use pleach_dispatch::message::{BucketWork, GrantReason, TaskFailure, ToWorker};
 use pleach_dispatch::study::{self, InstanceFailure, Study};
 use pleach_dispatch::{InstanceId, LeaseId, PlanId, WorkerId};
 use std::collections::{BTreeMap, BTreeSet};
@@ -22,12 +22,12 @@ impl ManagerActor {
         while let Some(effect) = self.core.poll_effect() {
             match effect {
                 Effect::Introduce { worker, study } => self.introduce(worker, study),
-                Effect::Assign { worker, study, lease, work, later } => {
+                Effect::Assign { worker, study, lease, work, reason } => {
                     if let Some(study) = self.core.study(study) {
                         self.counters.count_grant(study, lease, work.bucket, worker);
                     }
                     self.log_assigned(worker, study, lease, &work);
-                    self.assign(worker, study, lease, work, later);
+                    self.assign(worker, study, lease, work, reason);
                 }
                 Effect::Revoke { worker, lease, .. } => self.send(worker, &ToWorker::Revoke { lease }),
                 Effect::Share { worker, lease, longer_than, .. } => {
@@ -160,7 +160,14 @@ impl ManagerActor {
     }
 
     /// Sends a bucket to a worker. A bucket too large for a frame fails, because the study would wait for it forever.
-    fn assign(&mut self, worker: WorkerId, study: PlanId, lease: LeaseId, work: BucketWork, later: bool) {
+    fn assign(
+        &mut self,
+        worker: WorkerId,
+        study: PlanId,
+        lease: LeaseId,
+        work: BucketWork,
+        reason: GrantReason,
+    ) {
         let ids: Vec<InstanceId> = work.instances.iter().map(|instance| instance.id).collect();
         let mut inputs = BTreeMap::new();
         if let Some(running) = self.studies.get(&study).filter(|running| !running.inputs.is_empty()) {
@@ -176,7 +183,7 @@ impl ManagerActor {
         let address = |holder: WorkerId| self.connections.of_worker(holder)?.exchange;
         let peers: Vec<(WorkerId, SocketAddr)> =
             holders.into_iter().filter_map(|holder| Some((holder, address(holder)?))).collect();
-        match codec::encode(&ToWorker::Assign { study, lease, work, later, inputs, peers }) {
+        match codec::encode(&ToWorker::Assign { study, lease, work, reason, inputs, peers }) {
             // A closed link reports its own end.
             Ok(frame) => {
                 if let Some(connection) = self.connections.of_worker(worker) {

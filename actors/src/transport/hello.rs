@@ -14,7 +14,7 @@ use thiserror::Error;
 
 /// Protocol version. It covers all messages after the first frame, and the first frame after the build. Every change of a
 /// message increases it. Nodes of different protocol versions do not work together.
-pub const PROTOCOL: u16 = 15;
+pub const PROTOCOL: u16 = 16;
 
 /// Maximum length of a first frame, 256 KiB: enough for thousands of operations.
 pub const MAX_HELLO_BYTES: usize = 256 << 10;

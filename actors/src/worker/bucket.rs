@@ -6,7 +6,7 @@ use crate::stage::{InstanceSelection, ResolvedStage, StageActor, StageContext};
 use crate::storage::{ExpectRegions, Prefetch, RegionOrigin, SetPlacement};
 use actix::prelude::*;
 use pleach_cache::PriorResults;
-use pleach_dispatch::message::{BucketWork, InputFile, Report, ReportedEnd, TaskFailure};
+use pleach_dispatch::message::{BucketWork, GrantReason, InputFile, Report, ReportedEnd, TaskFailure};
 use pleach_dispatch::plan::OutputPlan;
 use pleach_dispatch::{InstanceId, LeaseId, PlanId, WorkerId};
 use pleach_regions::RegionKey;
@@ -47,7 +47,7 @@ impl WorkerActor {
         &mut self,
         (study, lease): (PlanId, LeaseId),
         work: BucketWork,
-        later: bool,
+        reason: GrantReason,
         ctx: &mut Context<Self>,
     ) {
         let work = if self.setup.spill.is_some() { work.with_spill() } else { work };
@@ -56,7 +56,7 @@ impl WorkerActor {
             self.prefetch(&work);
         }
         // Before the stage actor starts: the state machine ignores the demand of an unknown bucket.
-        self.core.handle_assigned(lease, work.stage, work.bucket, later);
+        self.core.handle_assigned(lease, work.stage, work.bucket, reason);
         let ids: Vec<InstanceId> = work.instances.iter().map(|instance| instance.id).collect();
         // Recorded before the bucket starts, so that a reattachment at any later time claims every instance.
         self.leases.begin(study, lease, ids.iter().copied().collect());

@@ -56,10 +56,10 @@ impl WorkerActor {
                 self.core.handle_study(study, stages.len() as u32, min_bytes);
             }
             ToWorker::LoadCode { package } => self.load_code(package, ctx),
-            ToWorker::Assign { study, lease, work, later, inputs, peers } => {
+            ToWorker::Assign { study, lease, work, reason, inputs, peers } => {
                 // Origins first: the prefetch and the tasks of the bucket request these inputs from storage.
                 self.register_origins(&work, &inputs, &peers);
-                self.start_bucket((study, lease), work, later, ctx);
+                self.start_bucket((study, lease), work, reason, ctx);
             }
             ToWorker::ResumeLease { lease, instances, .. } => self.resume_lease(lease, instances, ctx),
             ToWorker::Revoke { lease } => self.revoke(lease, ctx),

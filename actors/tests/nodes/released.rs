@@ -9,7 +9,9 @@ use pleach_actors::transport::in_memory::{MemoryEnd, pair};
 use pleach_actors::transport::{Link, codec};
 use pleach_actors::worker::LinkUp;
 use pleach_dispatch::memory_model::OutputConsumption;
-use pleach_dispatch::message::{BucketWork, InstanceWork, Report, ReportedEnd, ToManager, ToWorker};
+use pleach_dispatch::message::{
+    BucketWork, GrantReason, InstanceWork, Report, ReportedEnd, ToManager, ToWorker,
+};
 use pleach_dispatch::plan::{OutputPlan, ReuseScope};
 use pleach_dispatch::{BucketId, InstanceId, LeaseId, PlanId};
 use pleach_regions::RegionKey;
@@ -60,8 +62,8 @@ fn begin(manager: &MemoryEnd) {
         },
     );
     let (lease, work) = (LeaseId(1), bucket());
-    let (inputs, peers) = (Vec::new(), Vec::new());
-    say(manager, &ToWorker::Assign { study: STUDY, lease, work, later: false, inputs, peers });
+    let (inputs, peers, reason) = (Vec::new(), Vec::new(), GrantReason::Request);
+    say(manager, &ToWorker::Assign { study: STUDY, lease, work, reason, inputs, peers });
 }
 
 /// Connects a worker to a manager that the test plays. Returns the manager's end.

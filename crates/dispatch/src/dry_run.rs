@@ -115,9 +115,9 @@ impl<F: Fn(usize, u64) -> Vec<TaskMemory>> Shell<'_, F> {
     fn follow_manager(&mut self) {
         while let Some(effect) = self.manager.poll_effect() {
             match effect {
-                ManagerEffect::Assign { lease, work, later, .. } => {
+                ManagerEffect::Assign { lease, work, reason, .. } => {
                     let bytes = (self.bytes)(work.stage as usize, work.pixels);
-                    self.worker.handle_assigned(lease, work.stage, work.bucket, later);
+                    self.worker.handle_assigned(lease, work.stage, work.bucket, reason);
                     let stage = &self.plan.stages[work.stage as usize];
                     // A validated plan matches its stages. A bucket with invalid sizes is skipped.
                     let Ok(run) = BucketExecution::new(stage, &work, bytes.clone(), None) else { continue };

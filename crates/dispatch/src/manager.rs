@@ -5,7 +5,7 @@
 //! The manager picks the next study and the next worker. It keeps no results, reads no clock and sends
 //! nothing: time is an argument, and the shell performs the effects.
 //!
-//! `scheduling` grants ready buckets to waiting workers (`queue`), `rebalance` finds work for idle workers, `drain`
+//! `scheduling` grants ready buckets to waiting workers (`queue`), `short_buckets` several at once, `rebalance` finds work for idle workers, `drain`
 //! lets a worker leave without losing its regions, `time_limit` handles workers that end at a known time, `speed`
 //! measures workers, `isolation` reserves workers for suspect instances, `reattach` restores the leases and regions
 //! of a reconnected worker, `replicas` copies regions that must survive their worker. `members` is the manager's
@@ -24,9 +24,11 @@ mod rebalance;
 mod replicas;
 mod reports;
 mod scheduling;
+mod short_buckets;
 mod speed;
 mod time_limit;
 
+use crate::message::GrantReason;
 use crate::plan::{ExecutionPlan, PlanError};
 use crate::study::{self, Merged, NewBuckets, ReplacementPlan, Study};
 use crate::{InstanceId, PlanId, WorkerId};
@@ -244,7 +246,7 @@ impl Manager {
             may_get && study.is_some_and(|study| study.path(*bucket) > longer_than)
         });
         if let Some((id, bucket)) = found {
-            self.grant(worker, id, bucket, false);
+            self.grant(worker, id, bucket, GrantReason::Request);
             // The bucket's tile is the worker's own now, so its waiting request may take more of the tile.
             self.schedule();
         } else {

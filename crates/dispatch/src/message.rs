@@ -2,6 +2,7 @@
 
 mod code;
 pub mod content_digest;
+mod grant_reason;
 mod query;
 mod region_tiers;
 mod task_report;
@@ -11,6 +12,7 @@ use crate::memory_model::OutputConsumption;
 use crate::plan::{OutputPlan, ReuseScope};
 use crate::{BucketId, InstanceId, LeaseId, PlanId, WorkerId};
 pub use code::{CodePackage, ExternalOperation};
+pub use grant_reason::GrantReason;
 use pleach_regions::{ElementType, RegionKey, Table};
 use pleach_workflow::{AnnotationPart, AnnotationRules, Durability, SlideTile, Stage, Value, VolumeBlock};
 pub use query::{ObjectsFound, RegionAnswer, RegionQueries};
@@ -286,8 +288,8 @@ pub enum ToWorker {
         lease: LeaseId,
         /// The bucket.
         work: BucketWork,
-        /// Whether it answers the request made with `after`, not the request for any bucket.
-        later: bool,
+        /// Which request it answers, if any.
+        reason: GrantReason,
         /// Inputs that come from files.
         inputs: Vec<InputFile>,
         /// Addresses of the workers named in the bucket.

@@ -33,6 +33,7 @@ mod tail;
 mod time_limit;
 
 use crate::memory_model::{BucketDemand, MemoryBudget};
+use crate::message::GrantReason;
 use crate::{BucketId, LeaseId, PlanId, SlotId};
 use admission::{Admission, takes};
 pub use effect::Effect;
@@ -124,10 +125,10 @@ impl Worker {
         self.requests.drain();
     }
 
-    /// Adds a bucket of a stage, in answer to the request for a `later` one or to the other request.
+    /// Adds a bucket of a stage, which may answer a request.
     /// [`handle_demand`](Self::handle_demand) delivers its demand.
-    pub fn handle_assigned(&mut self, lease: LeaseId, stage: u32, bucket: BucketId, later: bool) {
-        self.requests.record_answer(later);
+    pub fn handle_assigned(&mut self, lease: LeaseId, stage: u32, bucket: BucketId, reason: GrantReason) {
+        self.requests.record_grant(reason);
         self.sync.clear_rest();
         self.buckets.add(lease, stage, bucket);
         self.balance();

@@ -90,6 +90,9 @@ pub struct Audit {
     studies: BTreeMap<PlanId, StudyModel>,
     workers: BTreeMap<WorkerId, WorkerModel>,
     last_lease: Option<LeaseId>,
+    /// The last bucket of the event under check that answers a request: its worker, study and stage, and the number of short
+    /// buckets that came along.
+    answer: Option<(WorkerId, PlanId, u32, usize)>,
     holding: bool,
     stopping: bool,
     /// The manager's time, set by the last tick.
@@ -130,6 +133,7 @@ impl Audit {
         }
         // The event comes first: effects are checked against the state that the event leaves.
         self.apply_event(event, answer, plans)?;
+        self.answer = None;
         for effect in effects {
             self.follow(event, effect, manager)?;
         }
@@ -181,8 +185,8 @@ impl Audit {
     fn follow(&mut self, event: &Event, effect: &Effect, manager: &Manager) -> Result<(), Violation> {
         match effect {
             Effect::Introduce { worker, study } => self.introduced(*worker, *study, effect),
-            Effect::Assign { worker, study, lease, work, later } => {
-                self.assigned(event, *worker, *study, *lease, work, *later)?;
+            Effect::Assign { worker, study, lease, work, reason } => {
+                self.assigned(event, *worker, *study, *lease, work, *reason)?;
                 self.is_fair(*study, *lease, manager, effect)
             }
             Effect::Revoke { worker, study, lease } => require(

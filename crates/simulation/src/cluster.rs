@@ -28,7 +28,7 @@ use node::Node;
 use parking_lot::Mutex;
 use pleach_dispatch::cost_model::CostModel;
 use pleach_dispatch::manager::WorkerInfo;
-use pleach_dispatch::message::{RemoteRegion, TaskReport};
+use pleach_dispatch::message::{GrantReason, RemoteRegion, TaskReport};
 use pleach_dispatch::plan::BucketPlan;
 use pleach_dispatch::{InstanceId, LeaseId, PlanId, WorkerId};
 use pleach_regions::RegionKey;
@@ -73,7 +73,7 @@ enum WorkerMessage {
 /// Message to a worker.
 #[derive(Debug)]
 enum ManagerMessage {
-    Assign(PlanId, LeaseId, Vec<InstanceId>, Vec<RemoteRegion>),
+    Assign(PlanId, LeaseId, GrantReason, Vec<InstanceId>, Vec<RemoteRegion>),
     Revoke(LeaseId),
     Share(LeaseId),
     Copy(PlanId, RegionKey, WorkerId),

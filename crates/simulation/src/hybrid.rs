@@ -15,7 +15,7 @@ use crate::event_queue::EventQueue;
 use crate::random::Random;
 use crate::recorder::RecordedManager;
 use node::Node;
-use pleach_dispatch::message::{BucketWork, TaskReport};
+use pleach_dispatch::message::{BucketWork, GrantReason, TaskReport};
 use pleach_dispatch::worker::WorkerSlots;
 use pleach_dispatch::{InstanceId, LeaseId, PlanId, SlotId, WorkerId};
 use std::collections::BTreeMap;
@@ -113,7 +113,7 @@ enum WorkerMessage {
 #[derive(Debug)]
 enum ManagerMessage {
     Introduce,
-    Assign(LeaseId, Box<BucketWork>, bool),
+    Assign(LeaseId, Box<BucketWork>, GrantReason),
     SyncAck(u64),
     Over,
 }

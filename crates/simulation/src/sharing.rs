@@ -22,7 +22,7 @@ use crate::random::Random;
 use crate::recorder::RecordedManager;
 use node::{Activity, Node};
 use pleach_dispatch::directory::{DirectoryMessage, Member, MemberChange, MemberId, NodeDigest};
-use pleach_dispatch::message::TaskReport;
+use pleach_dispatch::message::{BucketWork, GrantReason, TaskReport};
 use pleach_dispatch::stage::OutputId;
 use pleach_dispatch::{InstanceId, LeaseId, PlanId};
 use pleach_regions::{RegionIdentity, TaskKey};
@@ -145,7 +145,7 @@ enum WorkerMessage {
 
 #[derive(Debug)]
 enum ManagerMessage {
-    Assign(LeaseId, Box<pleach_dispatch::message::BucketWork>, bool),
+    Assign(LeaseId, Box<BucketWork>, GrantReason),
     Revoke(LeaseId),
     Share(LeaseId, Duration),
     QueryAnswer(bool),

@@ -7,6 +7,7 @@
 #![expect(clippy::unwrap_used, reason = "clippy exempts tests, not the functions they call")]
 
 use pleach_dispatch::InstanceId;
+use pleach_dispatch::manager::Manager;
 use pleach_dispatch::plan::{BucketPlan, ExecutionPlan, InstancePlan, OutputPlan};
 use pleach_regions::{ElementType, RegionKey};
 use pleach_reuse::{FusionSavings, Granularity, GranularityProblem, TaskGraph, TaskReads};
@@ -182,7 +183,9 @@ fn cases() -> impl Strategy<Value = Case> {
         };
         let reads = (0..stages).map(read).collect::<Vec<_>>();
         let keys = vec(vec(0..3_u32, stages), 1..7);
-        (reads, keys, vec(1..40_u32, stages), 1..30_u32).prop_map(
+        // No bucket is short: several of those would share a request and a grant.
+        let milliseconds = vec((1e3 * Manager::SHORT_SECONDS) as u32..40, stages);
+        (reads, keys, milliseconds, 1..30_u32).prop_map(
             |(reads, keys, milliseconds, latency_ms)| Case { reads, keys, milliseconds, latency_ms },
         )
     })

@@ -1,6 +1,6 @@
 //! Effects of events, for the shell to perform.
 
-use crate::message::BucketWork;
+use crate::message::{BucketWork, GrantReason};
 use crate::{InstanceId, LeaseId, PlanId, WorkerId, study};
 use pleach_regions::RegionKey;
 use std::time::Duration;
@@ -25,8 +25,8 @@ pub enum Effect {
         lease: LeaseId,
         /// The bucket, without instances that are already finished.
         work: BucketWork,
-        /// Whether it answers the worker's request for a later stage. The worker counts the two requests separately.
-        later: bool,
+        /// Which request of the worker it answers, if any.
+        reason: GrantReason,
     },
     /// Ask a worker to abandon a lease.
     Revoke {

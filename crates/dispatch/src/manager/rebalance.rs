@@ -2,6 +2,7 @@
 //! twice.
 
 use super::{Effect, Manager};
+use crate::message::GrantReason;
 use crate::plan::ReuseScope;
 use crate::study::{RebalanceCandidates, StragglerPolicy, Study};
 use crate::{PlanId, WorkerId};
@@ -139,7 +140,8 @@ impl Manager {
             self.answer_request(idle);
             // The facts of a study must precede its first bucket.
             self.send_study(idle, id);
-            self.effects.push_back(Effect::Assign { worker: idle, study: id, lease, work, later: false });
+            let reason = GrantReason::Request;
+            self.effects.push_back(Effect::Assign { worker: idle, study: id, lease, work, reason });
             return true;
         }
         false

@@ -4,6 +4,7 @@
 //! studies share the slots evenly. Within a study, the first bucket in order comes first.
 
 use super::{Effect, Manager, WorkerEntry};
+use crate::message::GrantReason;
 use crate::plan::GrantOrder;
 use crate::storage::ReadCost;
 use crate::study::{Eligibility, Study};
@@ -55,7 +56,7 @@ impl Manager {
         drop(chosen);
         let Some((worker, (study, bucket))) = found else { return false };
         if self.answer_request(worker) {
-            self.grant(worker, study, bucket, false);
+            let _ = self.grant(worker, study, bucket, GrantReason::Request);
         }
         true
     }
@@ -73,7 +74,8 @@ impl Manager {
         if !self.answer_request(worker) {
             return true;
         }
-        self.grant(worker, study, bucket, false);
+        let instances = self.grant(worker, study, bucket, GrantReason::Request);
+        self.grant_short(worker, (study, bucket), instances, None);
         true
     }
 
@@ -96,16 +98,17 @@ impl Manager {
         let found = waiting.find_map(|(worker, after)| Some((worker, self.choose(worker, Some(after))?)));
         drop(waiting);
         let Some(found) = found else { return false };
-        let later = |holder| self.queue.later().find(|(waiting, _)| *waiting == holder);
-        let (worker, (study, bucket)) =
-            self.nearer(found, |holder| later(holder).map(|(_, after)| Some(after)));
+        let after = |holder| self.queue.later().find(|(worker, _)| *worker == holder).map(|(_, after)| after);
+        let (worker, (study, bucket)) = self.nearer(found, |holder| after(holder).map(Some));
+        let after = after(worker);
         self.queue.leave_after(worker);
         if let Some(member) = self.members.get_mut(worker) {
             assert!(member.wants_later, "{worker} was queued for a later stage that it has not requested");
             assert!(!member.is_draining(), "{worker} drains, and was queued for a later stage");
             member.wants_later = false;
         }
-        self.grant(worker, study, bucket, true);
+        let instances = self.grant(worker, study, bucket, GrantReason::LaterRequest);
+        self.grant_short(worker, (study, bucket), instances, after);
         true
     }
 
@@ -135,7 +138,7 @@ impl Manager {
     }
 
     /// Returns the expected cost for a worker to read the inputs of a bucket.
-    fn read_cost(&self, worker: WorkerId, (id, bucket): (PlanId, BucketId)) -> ReadCost {
+    pub(super) fn read_cost(&self, worker: WorkerId, (id, bucket): (PlanId, BucketId)) -> ReadCost {
         let reader = self.members.get(worker).map(|member| member.reader(worker));
         let cost = self.studies.get(&id).zip(reader).map(|(study, reader)| study.read_cost(bucket, reader));
         cost.unwrap_or(ReadCost::MAX)
@@ -236,19 +239,28 @@ impl Manager {
         self.studies.get(&id).map_or(0, |study| study.plan().needs.with_spill(spill_bytes))
     }
 
-    pub(super) fn grant(&mut self, worker: WorkerId, id: PlanId, bucket: BucketId, later: bool) {
+    /// Returns the number of granted instances.
+    pub(super) fn grant(
+        &mut self,
+        worker: WorkerId,
+        id: PlanId,
+        bucket: BucketId,
+        reason: GrantReason,
+    ) -> usize {
         let lease = self.next_lease();
         let most = self.max_instances(worker, id, bucket);
         let link = self.members.get(worker).and_then(WorkerEntry::link);
         let has_slot = self.has_idle_slot(worker);
-        let Some(study) = self.studies.get_mut(&id) else { return };
+        let Some(study) = self.studies.get_mut(&id) else { return 0 };
         let bucket = most.map_or(bucket, |most| study.split_front(bucket, most));
-        let Some(work) = study.grant(bucket, worker, lease, self.now) else { return };
+        let Some(work) = study.grant(bucket, worker, lease, self.now) else { return 0 };
         study.measure_overhead(lease, (bucket, worker), (has_slot, link), self.now);
         // The facts of a study must precede its first bucket.
         self.send_study(worker, id);
-        self.granted += work.instances.len();
-        self.effects.push_back(Effect::Assign { worker, study: id, lease, work, later });
+        let instances = work.instances.len();
+        self.granted += instances;
+        self.effects.push_back(Effect::Assign { worker, study: id, lease, work, reason });
+        instances
     }
 
     pub(super) fn next_lease(&mut self) -> LeaseId {

@@ -186,8 +186,13 @@ impl Study {
         self.leases.len()
     }
 
+    /// Counts the open instances of a bucket.
+    pub(crate) fn open_in(&self, bucket: BucketId) -> usize {
+        self.instances.bucket(bucket).open().len()
+    }
+
     /// Returns the stage of a bucket.
-    pub(super) fn stage_of_bucket(&self, bucket: BucketId) -> usize {
+    pub(crate) fn stage_of_bucket(&self, bucket: BucketId) -> usize {
         let first = self.plan.buckets[bucket.index()].instances[0];
         self.plan.instances.at(first).stage
     }

@@ -9,6 +9,7 @@ use super::state::{BucketEntry, Rank};
 use super::{Effect, Worker};
 use crate::LeaseId;
 use crate::memory_model::BucketDemand;
+use crate::message::GrantReason;
 use std::cmp::Reverse;
 use std::time::Duration;
 
@@ -31,7 +32,7 @@ impl Worker {
     /// Handles the manager's answer to [`Effect::Query`], after the bucket that it has granted.
     pub fn handle_query_answer(&mut self, found: bool) {
         if self.tail.end_query(found) && !found {
-            self.requests.record_answer(false);
+            self.requests.record_grant(GrantReason::Request);
         }
         self.balance();
     }

@@ -6,6 +6,7 @@
 
 use super::{Effect, Worker};
 use crate::memory_model::BucketDemand;
+use crate::message::GrantReason;
 use std::time::Duration;
 
 /// Time of the last event, and the time limit of this worker, on the shell's clock. Time does not go back, and the
@@ -39,7 +40,7 @@ impl Worker {
     pub fn handle_tick(&mut self, now: Duration) {
         self.handle_time(now);
         if self.tail.tick() {
-            self.requests.record_answer(false);
+            self.requests.record_grant(GrantReason::Request);
             self.balance();
         }
         if self.clock.end.is_some() {

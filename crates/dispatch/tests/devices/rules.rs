@@ -5,7 +5,7 @@ use crate::tables::slots;
 use pleach_dispatch::memory_model::{
     BucketDemand, MemoryBudget, MemoryForecast, OutputConsumption, TaskMemory,
 };
-use pleach_dispatch::message::{BucketWork, InstanceWork};
+use pleach_dispatch::message::{BucketWork, GrantReason, InstanceWork};
 use pleach_dispatch::plan::{OutputPlan, ReuseScope};
 use pleach_dispatch::stage::{BucketExecution, DeviceTask, NodeId, Offer};
 use pleach_dispatch::worker::{Effect, SchedulePolicy, Worker, WorkerSlots};
@@ -58,7 +58,7 @@ pub(crate) fn deliver(worker: &mut Worker, lease: u64, offers: &[Offer], heard: 
 }
 
 pub(crate) fn assign(worker: &mut Worker, lease: u64, offers: &[Offer]) -> Vec<(u64, u32, u32)> {
-    worker.handle_assigned(LeaseId(lease), 0, BucketId(lease as u32), false);
+    worker.handle_assigned(LeaseId(lease), 0, BucketId(lease as u32), GrantReason::Request);
     deliver(worker, lease, offers, 0)
 }
 
@@ -206,7 +206,7 @@ fn task_beyond_every_slot_is_forced() {
     let needs = Offer { on_core: false, device_bytes: 11, ..offer(0, 5000, 0) };
     for policy in SchedulePolicy::ALL {
         let mut worker = worker(WorkerSlots { device_bytes: 10, ..slots(2, 1, policy) }, u64::MAX);
-        worker.handle_assigned(LeaseId(0), 0, BucketId(0), false);
+        worker.handle_assigned(LeaseId(0), 0, BucketId(0), GrantReason::Request);
         worker.handle_offers(LeaseId(0), vec![needs]);
         worker.handle_demand(LeaseId(0), demand(&[needs], 0));
         let mut granted = Vec::new();
@@ -329,7 +329,7 @@ fn bucket_that_leaves_regions_behind_starts_only_beside_the_minimum_memory() {
         worker.handle_study(PlanId::first_round(1), 1, 50);
         worker.handle_stored(30);
         let offers = [offer(0, 5000, 1)];
-        worker.handle_assigned(LeaseId(2), 0, BucketId(2), false);
+        worker.handle_assigned(LeaseId(2), 0, BucketId(2), GrantReason::Request);
         worker.handle_offers(LeaseId(2), offers.to_vec());
         worker.handle_demand(LeaseId(2), BucketDemand { store_bytes, ..demand(&offers, 0) });
         let granted = free(&mut worker, 1, 1, &[]);
@@ -343,7 +343,7 @@ fn tail_rule_waits_until_no_bucket_is_unstarted() {
         let mut worker = worker(slots(1, 1, SchedulePolicy::Pats), u64::MAX);
         assert_eq!(assign(&mut worker, 0, &[offer(0, 5000, 0)]), [(0, 1, 0)]);
         if has_unstarted {
-            worker.handle_assigned(LeaseId(1), 0, BucketId(1), false);
+            worker.handle_assigned(LeaseId(1), 0, BucketId(1), GrantReason::Request);
         }
         deliver(&mut worker, 0, &[], 1);
         (1..9).for_each(|call| worker.handle_sync_ack(call));

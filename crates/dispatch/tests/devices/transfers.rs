@@ -2,6 +2,7 @@
 
 use crate::rules::{assign, busy, deliver, demand, free, grants, occupied, offer, worker};
 use crate::tables::slots;
+use pleach_dispatch::message::GrantReason;
 use pleach_dispatch::stage::{NodeId, Offer};
 use pleach_dispatch::worker::{Effect, SchedulePolicy, Worker, WorkerSlots};
 use pleach_dispatch::{BucketId, LeaseId, SlotId};
@@ -25,7 +26,7 @@ fn busy_with_prefetch(policy: SchedulePolicy, device_bytes: u64) -> Worker {
 
 /// Adds a bucket. Returns the hints that follow.
 fn add(worker: &mut Worker, lease: u64, offers: &[Offer]) -> Vec<(u64, u32, u32)> {
-    worker.handle_assigned(LeaseId(lease), 0, BucketId(lease as u32), false);
+    worker.handle_assigned(LeaseId(lease), 0, BucketId(lease as u32), GrantReason::Request);
     worker.handle_offers(LeaseId(lease), offers.to_vec());
     worker.handle_demand(LeaseId(lease), demand(offers, 0));
     hints(worker)

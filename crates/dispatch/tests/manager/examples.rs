@@ -5,6 +5,7 @@ use crate::plans::{chain, ids, output_key, tile_key};
 use crate::shapes;
 use crate::solo::{STUDY, manager_of};
 use pleach_dispatch::manager::{Effect, Manager, WorkerInfo};
+use pleach_dispatch::message::GrantReason;
 use pleach_dispatch::plan::{ExecutionPlan, GrantOrder, PlanError};
 use pleach_dispatch::study::{Effect as Event, Study};
 use pleach_dispatch::{BucketId, InstanceId, LeaseId, WorkerId};
@@ -15,10 +16,14 @@ fn effects(manager: &mut Manager) -> Vec<String> {
     let mut lines = Vec::new();
     while let Some(effect) = manager.poll_effect() {
         lines.push(match effect {
-            Effect::Assign { worker, lease, work, later, .. } => {
+            Effect::Assign { worker, lease, work, reason, .. } => {
                 let ids: Vec<String> = work.instances.iter().map(|i| i.id.0.to_string()).collect();
-                let later = if later { ", later" } else { "" };
-                format!("w{} <- {} under {}{later}", worker.0, ids.join(" "), lease.0)
+                let reason = match reason {
+                    GrantReason::Request => "",
+                    GrantReason::LaterRequest => ", later",
+                    GrantReason::Short => ", short",
+                };
+                format!("w{} <- {} under {}{reason}", worker.0, ids.join(" "), lease.0)
             }
             Effect::Study(_, Event::Release(keys)) => {
                 let name = |key| match (0..3).find(|tile| tile_key(*tile) == key) {

@@ -19,6 +19,7 @@ mod replicas;
 mod shapes;
 #[path = "../support/solo.rs"]
 mod solo;
+mod short;
 mod spare;
 mod suspected;
 mod tiers;

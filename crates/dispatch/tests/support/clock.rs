@@ -3,7 +3,7 @@
 
 use crate::shapes::{key, stage, task};
 use pleach_dispatch::memory_model::{BucketDemand, MemoryBudget, OutputConsumption};
-use pleach_dispatch::message::{BucketWork, InstanceWork};
+use pleach_dispatch::message::{BucketWork, GrantReason, InstanceWork};
 use pleach_dispatch::plan::{OutputPlan, ReuseScope};
 use pleach_dispatch::stage::{self, BucketExecution, DeviceTask, NodeId};
 use pleach_dispatch::worker::{Effect, Worker, WorkerSlots};
@@ -287,7 +287,7 @@ impl<'a> Clock<'a> {
         let number = self.next;
         self.next += 1;
         let lease = LeaseId(u64::from(number));
-        self.worker.handle_assigned(lease, 0, BucketId(number), false);
+        self.worker.handle_assigned(lease, 0, BucketId(number), GrantReason::Request);
         let instance = InstanceWork {
             id: InstanceId(number),
             parameters: Vec::new(),

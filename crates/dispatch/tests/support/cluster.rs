@@ -4,7 +4,7 @@ use crate::failures::failure;
 use crate::regions::{far_bytes, is_needed, reports, stored, uses};
 use crate::solo::{STUDY, manager_of};
 use pleach_dispatch::manager::{Effect, Manager, WorkerInfo};
-use pleach_dispatch::message::BucketWork;
+use pleach_dispatch::message::{BucketWork, GrantReason};
 use pleach_dispatch::plan::{BucketPlan, ExecutionPlan, PlannedInstance, ReuseScope};
 use pleach_dispatch::study::{Effect as Event, NewBuckets, Study};
 use pleach_dispatch::{BucketId, InstanceId, LeaseId, WorkerId};
@@ -348,8 +348,8 @@ impl Cluster {
             let is_over = matches!(effect, Effect::Over { .. });
             assert!(is_over || !self.complete && !self.stopped, "{effect:?} after the end");
             match effect {
-                Effect::Assign { worker, lease, work, later, .. } => {
-                    self.assigned(worker, lease, &work, later)
+                Effect::Assign { worker, lease, work, reason, .. } => {
+                    self.assigned(worker, lease, &work, reason)
                 }
                 Effect::Study(_, Event::Finished(instance)) => {
                     assert!(self.done.insert(instance), "{instance} is finished twice");
@@ -424,7 +424,7 @@ impl Cluster {
         self.plan.instances.at(instance).stage as u32
     }
 
-    fn assigned(&mut self, worker: WorkerId, lease: LeaseId, work: &BucketWork, later: bool) {
+    fn assigned(&mut self, worker: WorkerId, lease: LeaseId, work: &BucketWork, reason: GrantReason) {
         assert!(!self.stopping, "assigned after the stop");
         let ready: Vec<_> = self.ready().into_iter().collect();
         let is_tree = self.plan.sharing == ReuseScope::Tree;
@@ -434,7 +434,9 @@ impl Cluster {
         let key = |bucket: BucketId| (self.far_bytes(bucket, worker), bucket.0 * u32::from(is_tree));
         let nearest = of_stage.map(|(stage, bucket)| (key(*bucket), *stage)).min();
         assert_eq!(nearest, Some((key(work.bucket), Reverse(work.stage))), "later, near, in order");
-        if later {
+        if reason == GrantReason::Short {
+            assert!(work.elsewhere.is_empty(), "{work:?} is short, and waits for inputs");
+        } else if reason == GrantReason::LaterRequest {
             let idle = self.wanted.iter().any(|(of, wanted)| wanted.buckets > 0 && !self.is_patient(*of));
             assert!(!idle, "{worker} got {work:?}, and others are idle");
             let wanted = self.wanted.get_mut(&worker).expect("a worker that is there");

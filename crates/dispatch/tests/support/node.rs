@@ -255,13 +255,13 @@ impl<'a> Node<'a> {
                 "{effect:?} after the end"
             );
             match effect {
-                ManagerEffect::Assign { lease, work, later, .. } => {
+                ManagerEffect::Assign { lease, work, reason, .. } => {
                     self.log.push(format!("manager gives {lease} of stage {}", work.stage));
                     self.to_worker.push_back(ToWorker::Assign {
                         study: STUDY,
                         lease,
                         work,
-                        later,
+                        reason,
                         inputs: Vec::new(),
                         peers: Vec::new(),
                     });
@@ -317,10 +317,10 @@ impl<'a> Node<'a> {
             return;
         }
         match message {
-            ToWorker::Assign { lease, work, later, .. } => {
-                self.log.push(format!("worker gets {lease} of stage {}, later: {later}", work.stage));
+            ToWorker::Assign { lease, work, reason, .. } => {
+                self.log.push(format!("worker gets {lease} of stage {}: {reason:?}", work.stage));
                 self.look();
-                self.worker.handle_assigned(lease, work.stage, work.bucket, later);
+                self.worker.handle_assigned(lease, work.stage, work.bucket, reason);
                 let has_room = self.setup.below >= self.study.plan.needs.min_bytes;
                 let work = if has_room { work.with_spill() } else { work };
                 let stage = &self.study.plan.stages[work.stage as usize];

@@ -2,6 +2,7 @@
 //! messages.
 
 use pleach_dispatch::memory_model::{BucketDemand, MemoryBudget, MemoryForecast};
+use pleach_dispatch::message::GrantReason;
 use pleach_dispatch::stage::NodeId;
 use pleach_dispatch::worker::{Effect, Worker};
 use pleach_dispatch::{BucketId, LeaseId, PlanId, SlotId};
@@ -19,7 +20,7 @@ fn worker(bytes: u64, min_bytes: u64) -> Worker {
 
 /// Assigns a bucket under a lease of the same number.
 fn assign(worker: &mut Worker, number: u64, stage: u32) {
-    worker.handle_assigned(LeaseId(number), stage, BucketId(number as u32), false);
+    worker.handle_assigned(LeaseId(number), stage, BucketId(number as u32), GrantReason::Request);
 }
 
 /// Demand of an unstarted bucket with one ready task of `bytes`. After the task, the bucket holds these bytes

@@ -1,6 +1,7 @@
 //! Time limit of a worker: it starts only work that it can finish, and returns the rest.
 
 use pleach_dispatch::memory_model::{BucketDemand, MemoryBudget};
+use pleach_dispatch::message::GrantReason;
 use pleach_dispatch::stage::NodeId;
 use pleach_dispatch::worker::{Effect, Worker};
 use pleach_dispatch::{BucketId, LeaseId, PlanId, SlotId};
@@ -31,7 +32,7 @@ fn task_beyond_the_time_limit_is_returned_unstarted() {
     // The earliest time limit applies.
     worker.handle_end(Duration::from_secs(200));
     effects(&mut worker);
-    worker.handle_assigned(LeaseId(0), 0, BucketId(0), false);
+    worker.handle_assigned(LeaseId(0), 0, BucketId(0), GrantReason::Request);
     worker.handle_demand(LeaseId(0), taking(0, 100));
     assert_eq!(effects(&mut worker), [grant(0, 0)], "what ends just in time is in time");
     worker.handle_time(Duration::from_secs(40));
@@ -43,7 +44,7 @@ fn task_beyond_the_time_limit_is_returned_unstarted() {
     // the slot.
     assert_eq!(effects(&mut worker)[0], back(0));
     worker.handle_demand(LeaseId(0), taking(2, 11));
-    worker.handle_assigned(LeaseId(1), 0, BucketId(1), false);
+    worker.handle_assigned(LeaseId(1), 0, BucketId(1), GrantReason::Request);
     worker.handle_demand(LeaseId(1), taking(0, 10));
     assert_eq!(effects(&mut worker), [grant(1, 0)]);
     // Without an answer, the next tick repeats the request.
@@ -59,9 +60,9 @@ fn waiting_bucket_is_returned_once_it_cannot_finish() {
     let mut worker = Worker::new(1, MemoryBudget::UNLIMITED);
     worker.handle_study(PlanId::first_round(0), 1, 0);
     worker.handle_end(Duration::from_secs(30));
-    worker.handle_assigned(LeaseId(0), 0, BucketId(0), false);
+    worker.handle_assigned(LeaseId(0), 0, BucketId(0), GrantReason::Request);
     worker.handle_demand(LeaseId(0), taking(0, 20));
-    worker.handle_assigned(LeaseId(1), 0, BucketId(1), false);
+    worker.handle_assigned(LeaseId(1), 0, BucketId(1), GrantReason::Request);
     worker.handle_demand(LeaseId(1), taking(0, 20));
     effects(&mut worker);
     worker.handle_tick(Duration::from_secs(10));
@@ -100,7 +101,7 @@ proptest! {
             worker.handle_time(Duration::from_secs(now));
             match (coming.pop_front(), running.pop_front()) {
                 (Some((stage, tasks)), _) => {
-                    worker.handle_assigned(LeaseId(number), stage, BucketId(number as u32), false);
+                    worker.handle_assigned(LeaseId(number), stage, BucketId(number as u32), GrantReason::Request);
                     left.insert(LeaseId(number), (0, tasks.into()));
                     worker.handle_demand(LeaseId(number), demand(&left[&LeaseId(number)]));
                 }

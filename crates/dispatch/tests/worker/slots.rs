@@ -3,6 +3,7 @@
 //! `admission.rs` tests workers with little memory.
 
 use pleach_dispatch::memory_model::{BucketDemand, MemoryBudget};
+use pleach_dispatch::message::GrantReason;
 use pleach_dispatch::stage::NodeId;
 use pleach_dispatch::worker::{Effect, Worker};
 use pleach_dispatch::{BucketId, LeaseId, PlanId, SlotId};
@@ -105,7 +106,12 @@ impl Shell {
         } else {
             self.asked -= 1;
         }
-        self.worker.handle_assigned(lease, bucket.stage, number_of(lease), later);
+        self.worker.handle_assigned(
+            lease,
+            bucket.stage,
+            number_of(lease),
+            if later { GrantReason::LaterRequest } else { GrantReason::Request },
+        );
         self.buckets.insert(lease, bucket);
         self.perform();
     }
@@ -295,10 +301,10 @@ fn bucket_without_a_demand_keeps_its_slot() {
     let mut worker = Worker::new(2, MemoryBudget::UNLIMITED);
     worker.handle_study(PlanId::first_round(0), 1, 0);
     assert_eq!(effects(&mut worker), [request(2, None)]);
-    worker.handle_assigned(LeaseId(0), 0, BucketId(0), false);
+    worker.handle_assigned(LeaseId(0), 0, BucketId(0), GrantReason::Request);
     worker.handle_demand(LeaseId(0), demand(0));
     assert_eq!(effects(&mut worker), [grant(0)]);
-    worker.handle_assigned(LeaseId(1), 0, BucketId(1), false);
+    worker.handle_assigned(LeaseId(1), 0, BucketId(1), GrantReason::Request);
     // The first bucket runs task after task while the second one prepares: the worker requests no third one.
     for heard in 1..4 {
         worker.handle_slot_free(SlotId(0), LeaseId(0), demand(heard));
@@ -306,6 +312,20 @@ fn bucket_without_a_demand_keeps_its_slot() {
     }
     // The second bucket cannot run.
     worker.handle_bucket_finished(LeaseId(1));
+    assert_eq!(effects(&mut worker), [request(1, None)]);
+}
+
+#[test]
+fn short_bucket_answers_no_request() {
+    let mut worker = Worker::new(2, MemoryBudget::UNLIMITED);
+    worker.handle_study(PlanId::first_round(0), 2, 0);
+    assert_eq!(effects(&mut worker), [request(2, None)]);
+    worker.handle_assigned(LeaseId(0), 1, BucketId(0), GrantReason::Request);
+    for lease in 1..4 {
+        worker.handle_assigned(LeaseId(lease), 1, BucketId(lease as u32), GrantReason::Short);
+    }
+    // The second bucket of the request is still to come: once all others have ended, one more is missing.
+    (0..4).for_each(|lease| worker.handle_bucket_finished(LeaseId(lease)));
     assert_eq!(effects(&mut worker), [request(1, None)]);
 }
 
@@ -319,13 +339,13 @@ fn one_bucket_of_a_later_stage_is_asked_for_at_a_time() {
     let mut worker = Worker::new(1, MemoryBudget::UNLIMITED);
     worker.handle_study(PlanId::first_round(0), 3, 0);
     assert_eq!(effects(&mut worker), [request(1, None)]);
-    worker.handle_assigned(LeaseId(0), 0, BucketId(0), false);
+    worker.handle_assigned(LeaseId(0), 0, BucketId(0), GrantReason::Request);
     assert_eq!(effects(&mut worker), [request(1, Some(0))]);
     worker.handle_demand(LeaseId(0), demand(0, 1));
     assert_eq!(effects(&mut worker), [grant(0, 0)]);
     // The bucket of stage 1 waits. A second one of its stage would only wait as well, so the worker requests a
     // later stage.
-    worker.handle_assigned(LeaseId(1), 1, BucketId(1), true);
+    worker.handle_assigned(LeaseId(1), 1, BucketId(1), GrantReason::LaterRequest);
     assert_eq!(effects(&mut worker), [request(1, Some(1))]);
     worker.handle_demand(LeaseId(1), demand(0, 1));
     worker.handle_demand(LeaseId(0), demand(1, 1));
@@ -335,7 +355,7 @@ fn one_bucket_of_a_later_stage_is_asked_for_at_a_time() {
     worker.handle_slot_free(SlotId(0), LeaseId(0), demand(1, 2));
     assert_eq!(effects(&mut worker), [grant(1, 0), request(1, Some(0))]);
     // No stage follows the last one.
-    worker.handle_assigned(LeaseId(2), 2, BucketId(2), true);
+    worker.handle_assigned(LeaseId(2), 2, BucketId(2), GrantReason::LaterRequest);
     assert_eq!(effects(&mut worker), []);
     worker.handle_slot_free(SlotId(0), LeaseId(1), demand(1, 0));
     worker.handle_demand(LeaseId(2), demand(0, 1));

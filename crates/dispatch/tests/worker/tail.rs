@@ -1,6 +1,7 @@
 //! The end of a worker's work: long paths first, a query before last tasks, and instances for others.
 
 use pleach_dispatch::memory_model::{BucketDemand, MemoryBudget, TailDemand};
+use pleach_dispatch::message::GrantReason;
 use pleach_dispatch::stage::NodeId;
 use pleach_dispatch::worker::{Effect, Worker};
 use pleach_dispatch::{BucketId, LeaseId, PlanId, SlotId};
@@ -42,7 +43,7 @@ fn busy(heard: u64) -> BucketDemand {
 }
 
 fn assign(worker: &mut Worker, lease: u64, demand: BucketDemand) {
-    worker.handle_assigned(LeaseId(lease), 0, BucketId(lease as u32), false);
+    worker.handle_assigned(LeaseId(lease), 0, BucketId(lease as u32), GrantReason::Request);
     worker.handle_demand(LeaseId(lease), demand);
 }
 
@@ -71,7 +72,7 @@ fn found_instance_precedes_the_last_task() {
     let mut worker = worker(40);
     assign(&mut worker, 0, demand(0, 1));
     assert_eq!(effects(&mut worker), [QUERY]);
-    worker.handle_assigned(LeaseId(1), 0, BucketId(1), false);
+    worker.handle_assigned(LeaseId(1), 0, BucketId(1), GrantReason::Request);
     worker.handle_query_answer(true);
     assert_eq!(effects(&mut worker), [], "the new bucket has not sent its demand");
     worker.handle_demand(LeaseId(1), demand(0, 4));

@@ -4,7 +4,7 @@ use super::study::{Fate, Granted, StudyModel};
 use super::{Audit, GROUPS, SUSPECTED_AFTER, Violation, WorkerModel, breach, require};
 use crate::event::Event;
 use pleach_dispatch::manager::{Effect, Manager, WorkerInfo};
-use pleach_dispatch::message::BucketWork;
+use pleach_dispatch::message::{BucketWork, GrantReason};
 use pleach_dispatch::plan::{ExecutionPlan, ReuseScope};
 use pleach_dispatch::study::Study;
 use pleach_dispatch::{InstanceId, LeaseId, PlanId, WorkerId};
@@ -24,17 +24,22 @@ fn serve_request(
     there: &mut WorkerModel,
     study: PlanId,
     work: &BucketWork,
-    later: bool,
+    reason: GrantReason,
 ) -> Result<(), Violation> {
     require(there.notified.contains(&study), "grant of a study not introduced to the worker", work)?;
     require(!there.draining, "grant to a draining worker", work)?;
-    if later {
-        let is_later = there.wants_after.take().is_some_and(|after| after < work.stage);
-        return require(is_later, "grant of an earlier stage than requested", work);
+    match reason {
+        GrantReason::LaterRequest => {
+            let is_later = there.wants_after.take().is_some_and(|after| after < work.stage);
+            require(is_later, "grant of an earlier stage than requested", work)
+        }
+        GrantReason::Request => {
+            require(there.requested > 0, "unrequested grant", work)?;
+            there.requested -= 1;
+            Ok(())
+        }
+        GrantReason::Short => require(work.elsewhere.is_empty(), "unrequested grant with transfers", work),
     }
-    require(there.requested > 0, "unrequested grant", work)?;
-    there.requested -= 1;
-    Ok(())
 }
 
 /// Returns the granted instances, which must be open, of the stage, and each in the grant once.
@@ -155,19 +160,20 @@ impl Audit {
         study: PlanId,
         lease: LeaseId,
         work: &BucketWork,
-        later: bool,
+        reason: GrantReason,
     ) -> Result<(), Violation> {
         require(!self.holding && !self.stopping, "grant while grants are suspended", work)?;
         require(self.last_lease.is_none_or(|last| last < lease), "lease id not ascending", &lease)?;
         self.last_lease = Some(lease);
         self.respects_time_limit(event, worker, study, work)?;
+        self.comes_along(worker, study, work, reason)?;
         // Computed before the mutable borrow of the worker.
         let is_alone = self.is_alone(worker, None);
         let leases: usize = self.studies.values().map(|model| model.leases_of(worker)).sum();
         let Some(there) = self.workers.get_mut(&worker) else {
             return Err(breach("grant to an unknown worker", work));
         };
-        serve_request(there, study, work, later)?;
+        serve_request(there, study, work, reason)?;
         require(!is_alone, "grant beside a suspect instance", work)?;
         let Some(model) = self.studies.get_mut(&study) else {
             return Err(breach("grant of an unknown study", work));
@@ -194,6 +200,26 @@ impl Audit {
         let notified = named_holders(work).collect();
         model.leases.insert(lease, Granted { worker, open: ids, notified, requested: None, twin });
         Ok(())
+    }
+
+    /// Checks that a short bucket follows one of its stage and study that answers a request, and that not too many do.
+    fn comes_along(
+        &mut self,
+        worker: WorkerId,
+        study: PlanId,
+        work: &BucketWork,
+        reason: GrantReason,
+    ) -> Result<(), Violation> {
+        if reason != GrantReason::Short {
+            self.answer = Some((worker, study, work.stage, 0));
+            return Ok(());
+        }
+        let answer = self.answer.as_mut();
+        let fits = answer.is_some_and(|(to, of, stage, short)| {
+            *short += 1;
+            (*to, *of, *stage) == (worker, study, work.stage) && *short <= Manager::MAX_SHORT_BUCKETS
+        });
+        require(fits, "short bucket without an answer that it comes along with", work)
     }
 
     /// Checks that a grant leaves the worker enough time. A second grant of a straggler may exceed the number of
@@ -248,9 +274,11 @@ impl Audit {
         effect: &Effect,
     ) -> Result<(), Violation> {
         let Some(served) = self.studies.get(&study).filter(|_| self.is_uniform()) else { return Ok(()) };
-        let Effect::Assign { later, .. } = effect else { return Ok(()) };
-        // A requested stage and a straggler leave the manager no choice of the study.
-        if *later || served.leases.get(&lease).is_some_and(|granted| granted.twin.is_some()) {
+        let Effect::Assign { reason, .. } = effect else { return Ok(()) };
+        // A requested stage and a straggler leave the manager no choice of the study. A short bucket may be of such a stage.
+        if *reason != GrantReason::Request
+            || served.leases.get(&lease).is_some_and(|granted| granted.twin.is_some())
+        {
             return Ok(());
         }
         // Buckets that are ready after all grants were ready before them.

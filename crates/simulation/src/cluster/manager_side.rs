@@ -103,10 +103,11 @@ impl Cluster {
 
     fn perform(&mut self, effect: Effect) {
         match effect {
-            Effect::Assign { worker, study, lease, work, .. } => {
+            Effect::Assign { worker, study, lease, work, reason } => {
                 self.figures.leases += 1;
                 let instances = work.instances.iter().map(|instance| instance.id).collect();
-                self.send_to(worker, ManagerMessage::Assign(study, lease, instances, work.elsewhere));
+                let assigned = ManagerMessage::Assign(study, lease, reason, instances, work.elsewhere);
+                self.send_to(worker, assigned);
             }
             Effect::Revoke { worker, lease, .. } => {
                 self.figures.twins += 1;

@@ -5,6 +5,7 @@ use super::processors::{SharedProcessors, stretch};
 use super::shared_results::InstanceRun;
 use super::{BACKOFF_US, Cluster, DueEvent, ManagerMessage, WorkerMessage};
 use crate::event::ran;
+use pleach_dispatch::message::GrantReason;
 use pleach_dispatch::{InstanceId, LeaseId, PlanId, WorkerId};
 use pleach_regions::RegionKey;
 use std::collections::{BTreeMap, BTreeSet};
@@ -192,11 +193,11 @@ impl Cluster {
 
     pub(super) fn hears(&mut self, node: usize, hear: ManagerMessage) {
         match hear {
-            ManagerMessage::Assign(study, lease, mut instances, elsewhere) => {
+            ManagerMessage::Assign(study, lease, reason, mut instances, elsewhere) => {
                 let workload = &self.workloads[study.index()];
                 instances.sort_by_key(|instance| workload.order(*instance));
                 let here = &mut self.nodes[node];
-                here.requested = here.requested.saturating_sub(1);
+                here.requested = here.requested.saturating_sub(u32::from(reason != GrantReason::Short));
                 here.runs.insert(lease, Run::new(study, instances.into(), elsewhere));
                 if self.nodes[node].draining {
                     self.hand_back(node, lease, |_| 0);

@@ -61,8 +61,8 @@ impl HybridCluster {
 
     fn perform(&mut self, effect: Effect) {
         let (worker, message) = match effect {
-            Effect::Assign { worker, lease, work, later, .. } => {
-                (worker, ManagerMessage::Assign(lease, Box::new(work), later))
+            Effect::Assign { worker, lease, work, reason, .. } => {
+                (worker, ManagerMessage::Assign(lease, Box::new(work), reason))
             }
             Effect::Introduce { worker, .. } => (worker, ManagerMessage::Introduce),
             Effect::Over { worker, .. } => (worker, ManagerMessage::Over),

@@ -5,7 +5,7 @@ use super::{Due, HybridCluster, HybridOptions, KindRuns, ManagerMessage, STUDY, 
 use crate::event::ran;
 use crate::random::Random;
 use pleach_dispatch::memory_model::{BucketDemand, MemoryBudget, TaskMemory};
-use pleach_dispatch::message::{BucketWork, TaskProvenance, TaskReport};
+use pleach_dispatch::message::{BucketWork, GrantReason, TaskProvenance, TaskReport};
 use pleach_dispatch::stage::{BucketExecution, Effect, NodeId};
 use pleach_dispatch::worker::{Worker, WorkerSlots};
 use pleach_dispatch::{LeaseId, SlotId, SlotKind, WorkerId, worker};
@@ -107,7 +107,7 @@ impl HybridCluster {
             ManagerMessage::Introduce => node.worker.handle_study(STUDY, stages, 0),
             ManagerMessage::Over => node.worker.handle_study_finished(STUDY),
             ManagerMessage::SyncAck(call) => node.worker.handle_sync_ack(call),
-            ManagerMessage::Assign(lease, work, later) => self.assign(number, lease, &work, later)?,
+            ManagerMessage::Assign(lease, work, reason) => self.assign(number, lease, &work, reason)?,
         }
         Ok(())
     }
@@ -117,7 +117,7 @@ impl HybridCluster {
         number: usize,
         lease: LeaseId,
         work: &BucketWork,
-        later: bool,
+        reason: GrantReason,
     ) -> Result<(), String> {
         let stage = work.stage as usize;
         let plan = &self.study.plan().stages[stage];
@@ -137,7 +137,7 @@ impl HybridCluster {
         let (ungranted, after, reports) = (0, BTreeMap::new(), Vec::new());
         let node = &mut self.nodes[number];
         node.buckets.insert(lease, Bucket { run, stage, factor, ungranted, after, reports });
-        node.worker.handle_assigned(lease, work.stage, work.bucket, later);
+        node.worker.handle_assigned(lease, work.stage, work.bucket, reason);
         node.local.push_back(Local::Begin(lease));
         Ok(())
     }

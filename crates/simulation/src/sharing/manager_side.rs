@@ -78,8 +78,8 @@ impl SharingCluster {
 
     fn perform(&mut self, effect: Effect) {
         let (worker, message) = match effect {
-            Effect::Assign { worker, lease, work, later, .. } => {
-                (worker, ManagerMessage::Assign(lease, Box::new(work), later))
+            Effect::Assign { worker, lease, work, reason, .. } => {
+                (worker, ManagerMessage::Assign(lease, Box::new(work), reason))
             }
             Effect::Revoke { worker, lease, .. } => (worker, ManagerMessage::Revoke(lease)),
             Effect::Share { worker, lease, longer_than, .. } => {

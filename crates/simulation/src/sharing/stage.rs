@@ -6,7 +6,7 @@ use super::{Due, ManagerMessage, STUDY, SharingCluster, WorkerMessage};
 use crate::event::ran;
 use pleach_dispatch::directory::{Effect as DirectoryEffect, Member, Resolution, ResultOutput, TaskRecord};
 use pleach_dispatch::memory_model::{BucketDemand, TailDemand, TaskMemory};
-use pleach_dispatch::message::BucketWork;
+use pleach_dispatch::message::{BucketWork, GrantReason};
 use pleach_dispatch::stage::task_key::{self, TaskInputId};
 use pleach_dispatch::stage::{BucketExecution, Effect, InputLocation, NodeId, OutputId, TaskRequest};
 use pleach_dispatch::{LeaseId, SlotId, worker};
@@ -36,7 +36,7 @@ impl SharingCluster {
             ManagerMessage::Over => node.worker.handle_study_finished(STUDY),
             ManagerMessage::SyncAck(call) => node.worker.handle_sync_ack(call),
             ManagerMessage::Members(change) => node.directory.handle_members(&change, now),
-            ManagerMessage::Assign(lease, work, later) => self.assign(number, lease, &work, later),
+            ManagerMessage::Assign(lease, work, reason) => self.assign(number, lease, &work, reason),
             ManagerMessage::Share(lease, longer_than) => node.worker.handle_steal_request(lease, longer_than),
             ManagerMessage::QueryAnswer(found) => node.worker.handle_query_answer(found),
             ManagerMessage::Revoke(lease) => {
@@ -47,7 +47,7 @@ impl SharingCluster {
         }
     }
 
-    fn assign(&mut self, number: usize, lease: LeaseId, work: &BucketWork, later: bool) {
+    fn assign(&mut self, number: usize, lease: LeaseId, work: &BucketWork, reason: GrantReason) {
         let bytes = |task: &pleach_workflow::Task| TaskMemory {
             scratch: 0,
             outputs: vec![self.study.region_bytes; task.writes.len()],
@@ -61,7 +61,7 @@ impl SharingCluster {
         let bucket = Bucket { run, outputs, resolving, claims, recomputed, reports: Vec::new() };
         let node = &mut self.nodes[number];
         node.buckets.insert(lease, bucket);
-        node.worker.handle_assigned(lease, work.stage, work.bucket, later);
+        node.worker.handle_assigned(lease, work.stage, work.bucket, reason);
         self.demand(number, lease);
     }
 

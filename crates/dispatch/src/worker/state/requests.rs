@@ -2,6 +2,8 @@
 //!
 //! Invariants: at most one request of each kind is open. A draining worker sends none.
 
+use crate::message::GrantReason;
+
 /// Requests that the manager has not answered.
 #[derive(Debug, Default)]
 pub(crate) struct Requests {
@@ -33,13 +35,13 @@ impl Requests {
         (self.requested, self.requested_after) = (0, None);
     }
 
-    /// Records a bucket that answers the request for a `later` stage, or the other one.
-    pub(crate) fn record_answer(&mut self, later: bool) {
-        if later {
-            self.requested_after = None;
-        } else {
+    /// Records a bucket, which may answer a request.
+    pub(crate) fn record_grant(&mut self, reason: GrantReason) {
+        match reason {
             // Saturates: a bucket from before `reset` may still arrive.
-            self.requested = self.requested.saturating_sub(1);
+            GrantReason::Request => self.requested = self.requested.saturating_sub(1),
+            GrantReason::LaterRequest => self.requested_after = None,
+            GrantReason::Short => {}
         }
     }
 
