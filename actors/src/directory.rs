@@ -17,8 +17,8 @@ use pleach_dispatch::stage::NodeId;
 use pleach_regions::{CachedForm, RegionKey, TaskKey};
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 use tracing::warn;
 
@@ -61,6 +61,10 @@ pub(crate) enum LookUpAnswer {
 pub(crate) enum ResultChange {
     /// The worker has run a task.
     Held(TaskKey, TaskRecord),
+    /// The worker has run a task of its own tile.
+    HeldAlone(TaskKey, TaskRecord),
+    /// A tile of this worker has another user.
+    TileShared,
     /// The worker has fetched and verified all outputs of a task.
     Fetched(TaskKey, TaskRecord),
     /// The worker will not run a claimed task.
@@ -97,7 +101,48 @@ pub struct DirectoryMetrics {
 pub(crate) struct DirectoryHandle {
     actor: Addr<DirectoryActor>,
     is_shared: Arc<AtomicBool>,
+    own_tiles: Arc<Mutex<OwnTiles>>,
     pub(crate) exchange: Exchange,
+}
+
+/// Whether a tile is this worker's own: no other worker has got a bucket of it. All its buckets here have the same one.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct OwnTile(Arc<AtomicBool>);
+
+impl OwnTile {
+    /// Returns whether look-ups of the tile's tasks would find nothing.
+    pub(crate) fn is_own(&self) -> bool {
+        // Relaxed: a stale value costs a look-up, or a run of one task.
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// The worker's own tiles with buckets here, by their first inputs.
+#[derive(Debug, Default)]
+struct OwnTiles(HashMap<RegionKey, Weak<AtomicBool>>);
+
+impl OwnTiles {
+    /// Tiles with and without buckets, at most, before those without are removed.
+    const MAX_TILES: usize = 1024;
+
+    fn get(&mut self, tile: RegionKey) -> OwnTile {
+        if let Some(known) = self.0.get(&tile).and_then(Weak::upgrade) {
+            known.store(true, Ordering::Relaxed);
+            return OwnTile(known);
+        }
+        if self.0.len() >= Self::MAX_TILES {
+            self.0.retain(|_, tile| tile.strong_count() > 0);
+        }
+        let own = Arc::new(AtomicBool::new(true));
+        self.0.insert(tile, Arc::downgrade(&own));
+        OwnTile(own)
+    }
+
+    fn end(tile: &Weak<AtomicBool>) {
+        if let Some(tile) = tile.upgrade() {
+            tile.store(false, Ordering::Relaxed);
+        }
+    }
 }
 
 impl DirectoryHandle {
@@ -114,13 +159,32 @@ impl DirectoryHandle {
         let actor = actor.start();
         let source = Offered(Arc::clone(results));
         exchange.attach_directory(Box::new(source), actor.downgrade().recipient());
-        Self { actor, is_shared, exchange: exchange.clone() }
+        Self { actor, is_shared, own_tiles: Arc::default(), exchange: exchange.clone() }
     }
 
     /// Returns whether other workers take part. Without them a look-up finds nothing.
     pub(crate) fn is_shared(&self) -> bool {
         // Relaxed: a stale value costs a look-up, or a run of one task.
         self.is_shared.load(Ordering::Relaxed)
+    }
+
+    /// Returns the state of a bucket's tile, of which `own` is the first input if it is this worker's own.
+    pub(crate) fn tile(&self, own: Option<RegionKey>) -> OwnTile {
+        own.map(|tile| self.own_tiles.lock().get(tile)).unwrap_or_default()
+    }
+
+    /// Has the tasks of a tile looked up from now on, and announces those that have run.
+    pub(crate) fn share_tile(&self, tile: RegionKey) {
+        if let Some(tile) = self.own_tiles.lock().0.remove(&tile) {
+            OwnTiles::end(&tile);
+        }
+        self.change(ResultChange::TileShared);
+    }
+
+    /// As [`share_tile`](Self::share_tile) for all tiles: the manager may have forgotten which worker has which.
+    pub(crate) fn share_tiles(&self) {
+        self.own_tiles.lock().0.drain().for_each(|(_, tile)| OwnTiles::end(&tile));
+        self.change(ResultChange::TileShared);
     }
 
     pub(crate) fn look_up(&self, task: LookUpTask) {
@@ -252,6 +316,8 @@ impl Handler<ResultChange> for DirectoryActor {
         let now = self.now();
         match change {
             ResultChange::Held(key, record) => self.core.hold(key, record, now),
+            ResultChange::HeldAlone(key, record) => self.core.hold_later(key, record, now),
+            ResultChange::TileShared => self.core.announce_deferred(now),
             ResultChange::Fetched(key, record) => self.core.hold_replica(key, record, now),
             ResultChange::Abandoned(key) => self.core.abandon(key, now),
             ResultChange::Evicted(keys) => keys.into_iter().for_each(|key| self.core.drop_held(key, now)),

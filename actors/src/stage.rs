@@ -272,8 +272,7 @@ impl StageActor {
         let found = results.find_stored(&key, &call.requested);
         results.begin(key);
         drop(results);
-        let is_shared = self.around.directory.as_ref().is_some_and(|directory| directory.is_shared());
-        let is_looked_up = is_shared && !self.recomputed.contains(&call.node);
+        let is_looked_up = self.looks_up() && !self.recomputed.contains(&call.node);
         if let (Some(keys), true, None) = (shared, is_looked_up, &found) {
             return self.look_up_started(slot, call, keys, ctx);
         }

@@ -29,6 +29,7 @@ impl ManagerActor {
                     self.log_assigned(worker, study, lease, &work);
                     self.assign(worker, study, lease, work, reason);
                 }
+                Effect::TileShared { worker, tile } => self.send(worker, &ToWorker::TileShared { tile }),
                 Effect::Revoke { worker, lease, .. } => self.send(worker, &ToWorker::Revoke { lease }),
                 Effect::Share { worker, lease, longer_than, .. } => {
                     self.send(worker, &ToWorker::StealRequest { lease, longer_than });

@@ -1,7 +1,7 @@
 //! Context of stage actors: slots and storage of the worker, shared models and results, and results of earlier studies.
 
 use super::StageEvent;
-use crate::directory::DirectoryHandle;
+use crate::directory::{DirectoryHandle, OwnTile};
 use crate::spill::SpillStore;
 use crate::storage::StorageActor;
 use crate::task::{DeviceExclusions, TaskActor};
@@ -43,6 +43,8 @@ pub struct StageContext {
     pub results: Arc<Mutex<TaskResults>>,
     /// Result directory, for a worker of a cluster.
     pub(crate) directory: Option<DirectoryHandle>,
+    /// Whether the bucket's tile is this worker's own.
+    pub(crate) own_tile: OwnTile,
     /// Memory estimates of operations, updated by all stages of a worker.
     pub estimates: Arc<Mutex<MemoryEstimates>>,
     /// Cost model of operations, updated by all stages of a worker.

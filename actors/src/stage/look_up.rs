@@ -44,6 +44,12 @@ impl StageActor {
         self.worth.as_ref().is_some_and(|worth| worth.keyed[task])
     }
 
+    /// Returns whether other workers may have results of the bucket's tile.
+    pub(super) fn looks_up(&self) -> bool {
+        let directory = self.around.directory.as_ref();
+        directory.is_some_and(|directory| directory.is_shared()) && !self.around.own_tile.is_own()
+    }
+
     /// Suspends a task that has a slot, and looks it up. The slot is free meanwhile.
     pub(super) fn look_up_started(
         &mut self,
@@ -59,8 +65,7 @@ impl StageActor {
 
     /// Looks up short ready tasks before they have a slot.
     pub(super) fn look_up_ahead(&mut self, ctx: &Context<Self>) {
-        let is_shared = self.around.directory.as_ref().is_some_and(|directory| directory.is_shared());
-        if !is_shared || !self.inputs_loaded {
+        if !self.looks_up() || !self.inputs_loaded {
             return;
         }
         let limit = AHEAD_TASKS * self.around.slots.len();
@@ -183,7 +188,10 @@ impl StageActor {
         outputs.iter().flatten().for_each(|output| results.offer(output.identity));
         drop(results);
         let record = TaskRecord { origin: keys.origin, outputs, seconds };
-        directory.change(ResultChange::Held(keys.key, record));
+        directory.change(match self.around.own_tile.is_own() {
+            true => ResultChange::HeldAlone(keys.key, record),
+            false => ResultChange::Held(keys.key, record),
+        });
     }
 
     /// Puts fetched outputs into the result cache. Announces this worker as a holder of tasks with one output.

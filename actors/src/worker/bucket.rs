@@ -131,6 +131,7 @@ impl WorkerActor {
             spill: self.setup.spill.clone(),
             ledger: Arc::clone(&self.setup.ledger),
             results: Arc::clone(self.tasks.shared_results()),
+            own_tile: self.tasks.directory().map(|all| all.tile(work.own_tile)).unwrap_or_default(),
             directory: self.tasks.directory().cloned(),
             input_identities: Arc::clone(self.tasks.input_identities()),
             estimates: Arc::clone(self.tasks.estimates()),

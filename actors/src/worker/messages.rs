@@ -62,6 +62,11 @@ impl WorkerActor {
                 self.start_bucket((study, lease), work, reason, ctx);
             }
             ToWorker::ResumeLease { lease, instances, .. } => self.resume_lease(lease, instances, ctx),
+            ToWorker::TileShared { tile } => {
+                if let Some(directory) = self.tasks.directory() {
+                    directory.share_tile(tile);
+                }
+            }
             ToWorker::Revoke { lease } => self.revoke(lease, ctx),
             ToWorker::StealRequest { lease, longer_than } => {
                 self.core.handle_steal_request(lease, longer_than);

@@ -111,6 +111,10 @@ impl WorkerActor {
             self.retained_studies().into_iter().for_each(|study| self.drop_retained(study));
             self.retained.studies().into_iter().for_each(|study| self.drop_regions(study));
         }
+        // A manager that was started again, or gave up the worker, does not know its tiles.
+        if let Some(directory) = self.tasks.directory() {
+            directory.share_tiles();
+        }
         if let Some(remote) = &self.setup.remote {
             // The process may be ending.
             let _ = remote.events.send(WorkerEvent::Welcomed);

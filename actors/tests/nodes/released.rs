@@ -40,6 +40,7 @@ fn bucket() -> BucketWork {
         pixels: 1,
         drain: OutputConsumption::default(),
         sharing: ReuseScope::Dataflow,
+        own_tile: None,
         instances: vec![instance],
         elsewhere: Vec::new(),
     }

@@ -45,6 +45,7 @@ fn bucket(instances: u32) -> BucketWork {
         pixels: 0,
         drain: OutputConsumption::default(),
         sharing: ReuseScope::Tree,
+        own_tile: None,
         instances: (0..instances).map(instance).collect(),
         elsewhere: Vec::new(),
     }

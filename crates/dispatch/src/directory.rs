@@ -13,7 +13,8 @@
 //!
 //! A claimer waits for bytes only, never for another claim, so claims cannot wait for each other in a circle.
 //!
-//! A shard lists a result only under the claim of its announcer (ADR 19). `announcements` has the announcer's side.
+//! A shard lists a result only under the claim of its announcer (ADR 19). `announcements` has the announcer's side. Tasks of tiles
+//! that one worker alone executes are not looked up, and announced together (ADR 62).
 
 mod announcements;
 mod interface;
@@ -100,6 +101,8 @@ pub struct Directory {
     look_ups: HashMap<TaskKey, LookUp>,
     claims: HashMap<TaskKey, OwnClaim>,
     held: HashMap<TaskKey, Held>,
+    /// Results of this worker's own tiles that are not announced yet.
+    deferred: Vec<TaskKey>,
     /// Holders that did not send a result as announced. They are not asked for it again, whatever its shard answers.
     rejections: BTreeSet<(TaskKey, MemberId)>,
     /// Members that did not answer.
@@ -128,6 +131,7 @@ impl Directory {
             look_ups: HashMap::new(),
             claims: HashMap::new(),
             held: HashMap::new(),
+            deferred: Vec::new(),
             rejections: BTreeSet::new(),
             avoided: BTreeMap::new(),
             outgoing: BTreeMap::new(),
@@ -383,9 +387,10 @@ impl Directory {
         look_ups.into_iter().for_each(|key| self.ask(key, now));
     }
 
-    /// Handles the time: unanswered look-ups, claims to renew, expired claims of the shard, and replies to members that are
-    /// still unknown. Call it several times in [`PATIENCE`].
+    /// Handles the time: results to announce, unanswered look-ups, claims to renew, expired claims of the shard, and replies to
+    /// members that are still unknown. Call it several times in [`PATIENCE`].
     pub fn handle_time(&mut self, now: Duration) {
+        self.announce_deferred(now);
         // They have left, or give up their look-ups soon.
         self.outgoing.retain(|member, _| self.members.address(*member).is_some());
         // Polled after each event, or not at all.

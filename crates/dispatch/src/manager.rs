@@ -5,7 +5,7 @@
 //! The manager picks the next study and the next worker. It keeps no results, reads no clock and sends
 //! nothing: time is an argument, and the shell performs the effects.
 //!
-//! `scheduling` grants ready buckets to waiting workers (`queue`), `short_buckets` several at once, `rebalance` finds work for idle workers, `drain`
+//! `scheduling` grants ready buckets to waiting workers (`queue`), `tiles` has the workers of each tile, `rebalance` finds work for idle workers, `drain`
 //! lets a worker leave without losing its regions, `time_limit` handles workers that end at a known time, `speed`
 //! measures workers, `isolation` reserves workers for suspect instances, `reattach` restores the leases and regions
 //! of a reconnected worker, `replicas` copies regions that must survive their worker. `members` is the manager's
@@ -24,8 +24,8 @@ mod rebalance;
 mod replicas;
 mod reports;
 mod scheduling;
-mod short_buckets;
 mod speed;
+mod tiles;
 mod time_limit;
 
 use crate::message::GrantReason;
@@ -35,18 +35,14 @@ use crate::{InstanceId, PlanId, WorkerId};
 pub use effect::Effect;
 pub use members::WorkerInfo;
 use members::{Members, StudyFit, WorkerEntry};
-use pleach_regions::RegionKey;
 use queue::Queue;
 use replicas::Replicas;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
+use tiles::Tiles;
 
 /// Lease ids of one manager start. The ids of the next epoch begin after them, so no lease id occurs twice.
 const LEASES_OF_AN_EPOCH: u64 = 1 << 40;
-
-/// Maximum number of tiles of ended plans whose homes are kept, about 10 MB: more than the largest study of the papers
-/// has. Beyond it, homes are forgotten, which costs repeated tasks and nothing else.
-const MAX_TILE_HOMES: usize = 100_000;
 
 /// State machine of the manager: workers, studies and the grants between them.
 #[derive(Debug)]
@@ -71,9 +67,7 @@ pub struct Manager {
     max_granted: usize,
     /// Instances granted in this event.
     granted: usize,
-    /// Workers that began the tiles of ended plans, by the first input of each. The next round of a study has the same
-    /// tiles, and its tasks find the results of this round there.
-    tile_homes: BTreeMap<RegionKey, WorkerId>,
+    tiles: Tiles,
     /// Drops ended studies.
     dispose: fn(Study),
     effects: VecDeque<Effect>,
@@ -98,7 +92,7 @@ impl Manager {
             stopping: false,
             max_granted: usize::MAX,
             granted: 0,
-            tile_homes: BTreeMap::new(),
+            tiles: Tiles::default(),
             dispose: drop,
             effects: VecDeque::new(),
         }
@@ -143,7 +137,7 @@ impl Manager {
     /// complete at once.
     pub fn handle_start(&mut self, id: PlanId, mut study: Study) {
         study.begin_at(self.now);
-        study.adopt_homes(|tile| self.tile_homes.get(&tile).copied());
+        study.adopt_homes(|tile| self.tiles.home(tile));
         for (_, member) in self.members.iter_mut() {
             member.studies.insert(id, StudyFit::of(member.facts(), study.plan()));
         }
@@ -293,7 +287,7 @@ impl Manager {
         self.reserved.remove(&worker);
         self.queue.remove(worker);
         self.refused.remove(&worker);
-        self.tile_homes.retain(|_, home| *home != worker);
+        self.tiles.remove_worker(worker);
         self.retarget_replicas(worker);
         // Grants follow after all studies: one that has not handled the departure still names the worker as a holder.
         let ids: Vec<PlanId> = self.studies.keys().copied().collect();
@@ -343,15 +337,6 @@ impl Manager {
             self.forget(id);
             ended.map(self.dispose);
         }
-    }
-
-    /// Keeps the homes of an ended plan's tiles for the next round.
-    fn keep_homes(&mut self, study: &Study) {
-        if self.tile_homes.len() > MAX_TILE_HOMES {
-            self.tile_homes.clear();
-        }
-        let homes = study.tile_homes().filter(|(_, worker)| self.members.get(*worker).is_some());
-        self.tile_homes.extend(homes);
     }
 
     fn forget(&mut self, id: PlanId) {

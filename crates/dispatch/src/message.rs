@@ -1,20 +1,18 @@
 //! Messages between manager and workers, the same over QUIC and within a process.
 
+mod bucket_work;
 mod code;
 pub mod content_digest;
-mod grant_reason;
 mod query;
 mod region_tiers;
 mod task_report;
 
 use crate::directory::MemberChange;
-use crate::memory_model::OutputConsumption;
-use crate::plan::{OutputPlan, ReuseScope};
-use crate::{BucketId, InstanceId, LeaseId, PlanId, WorkerId};
+use crate::{InstanceId, LeaseId, PlanId, WorkerId};
+pub use bucket_work::{BucketWork, GrantReason, InstanceWork, RemoteRegion};
 pub use code::{CodePackage, ExternalOperation};
-pub use grant_reason::GrantReason;
 use pleach_regions::{ElementType, RegionKey, Table};
-use pleach_workflow::{AnnotationPart, AnnotationRules, Durability, SlideTile, Stage, Value, VolumeBlock};
+use pleach_workflow::{AnnotationPart, AnnotationRules, Durability, SlideTile, Stage, VolumeBlock};
 pub use query::{ObjectsFound, RegionAnswer, RegionQueries};
 pub use region_tiers::{MAX_REGION_TIERS, RegionTiers};
 use serde::{Deserialize, Serialize};
@@ -304,6 +302,11 @@ pub enum ToWorker {
         /// The instances.
         instances: Vec<InstanceId>,
     },
+    /// Another worker gets a bucket of a tile that was this worker's own.
+    TileShared {
+        /// First input of the tile.
+        tile: RegionKey,
+    },
     /// A lease can be abandoned: other workers were faster, or its study was canceled.
     Revoke {
         /// The lease.
@@ -444,59 +447,4 @@ impl FileContent {
             companions: Vec::new(),
         }))
     }
-}
-
-/// A bucket as sent to a worker.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct BucketWork {
-    /// The plan's bucket. The buckets of one stage are admitted in this order.
-    pub bucket: BucketId,
-    /// Index into the study's stages.
-    pub stage: u32,
-    /// Size of its images, the basis of the operations' memory estimates.
-    pub pixels: u64,
-    /// Memory to consume one finished instance's outputs.
-    pub drain: OutputConsumption,
-    /// Reuse scope of its tasks.
-    pub sharing: ReuseScope,
-    /// The instances to execute.
-    pub instances: Vec<InstanceWork>,
-    /// Inputs that only peers hold. The worker fetches each from one of them.
-    pub elsewhere: Vec<RemoteRegion>,
-}
-
-impl BucketWork {
-    /// Adapts the bucket to a worker with a spill tier: stored regions that no running bucket reads leave memory.
-    #[must_use]
-    pub fn with_spill(mut self) -> Self {
-        self.drain = OutputConsumption { bytes: self.drain.busy_bytes, rest_bytes: 0, ..self.drain };
-        self.instances.iter_mut().for_each(|instance| instance.stays = false);
-        self
-    }
-}
-
-/// A region that other workers hold.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RemoteRegion {
-    /// Its key.
-    pub key: RegionKey,
-    /// Workers that hold it: at least one, unless the region is shared.
-    pub workers: Vec<WorkerId>,
-    /// Whether it is in a tier shared by all workers.
-    pub shared: bool,
-}
-
-/// A stage instance as sent to a worker.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct InstanceWork {
-    /// Its id, for the reports.
-    pub id: InstanceId,
-    /// Values of the stage's parameters.
-    pub parameters: Vec<Value>,
-    /// Keys of the stage's inputs.
-    pub inputs: Vec<RegionKey>,
-    /// Destinations of the stage's outputs.
-    pub outputs: Vec<OutputPlan>,
-    /// Whether some readers cannot run as soon as this instance is finished: its outputs stay longer.
-    pub stays: bool,
 }

@@ -12,6 +12,7 @@ mod grant;
 mod replicas;
 mod study;
 mod throughput;
+mod tiles;
 
 use crate::event::{Event, ManagerReply};
 use pleach_dispatch::manager::{Effect, Manager, WorkerInfo};
@@ -24,6 +25,7 @@ use std::time::Duration;
 use study::{Fate, StudyModel};
 use thiserror::Error;
 use throughput::ThroughputModel;
+use tiles::TileModel;
 
 /// Crash counts: the manager isolates an instance from [`SUSPECTED_AFTER`], in groups of a [`GROUPS`]th of the smallest lost
 /// lease, and fails it after [`GIVEN_UP_AFTER`] crashes alone.
@@ -93,6 +95,7 @@ pub struct Audit {
     /// The last bucket of the event under check that answers a request: its worker, study and stage, and the number of short
     /// buckets that came along.
     answer: Option<(WorkerId, PlanId, u32, usize)>,
+    tiles: TileModel,
     holding: bool,
     stopping: bool,
     /// The manager's time, set by the last tick.
@@ -188,6 +191,10 @@ impl Audit {
             Effect::Assign { worker, study, lease, work, reason } => {
                 self.assigned(event, *worker, *study, *lease, work, *reason)?;
                 self.is_fair(*study, *lease, manager, effect)
+            }
+            Effect::TileShared { worker, tile } => {
+                let is_new = self.tiles.told.insert((*worker, *tile));
+                require(is_new, "worker informed twice that a tile is shared", effect)
             }
             Effect::Revoke { worker, study, lease } => require(
                 self.revoked.remove(&(*worker, *study, *lease)),
@@ -328,6 +335,7 @@ impl Audit {
 
     /// Checks the state after all effects of an event.
     fn settle(&mut self, event: &Event, manager: &Manager) -> Result<(), Violation> {
+        self.tiles.settle()?;
         let kept = std::mem::take(&mut self.given_up);
         require(kept.is_empty(), "regions of an ended study not released", &kept)?;
         let unrevoked = std::mem::take(&mut self.revoked);

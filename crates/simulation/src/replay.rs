@@ -174,6 +174,7 @@ pub fn effect_in_words(effect: &Effect) -> String {
             let ids = list(work.instances.iter().map(|instance| instance.id));
             format!("{worker} is granted {ids} of {study} under {lease}")
         }
+        Effect::TileShared { worker, tile } => format!("{worker} shares tile {tile} from now on"),
         Effect::Revoke { worker, study, lease } => format!("{lease} of {study} on {worker} is revoked"),
         Effect::QueryAnswer { worker, found } => format!("{worker}: longer path found: {found}"),
         Effect::Share { worker, study, lease, .. } => {

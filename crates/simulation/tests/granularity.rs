@@ -185,9 +185,12 @@ fn cases() -> impl Strategy<Value = Case> {
         let keys = vec(vec(0..3_u32, stages), 1..7);
         // No bucket is short: several of those would share a request and a grant.
         let milliseconds = vec((1e3 * Manager::SHORT_SECONDS) as u32..40, stages);
-        (reads, keys, milliseconds, 1..30_u32).prop_map(
-            |(reads, keys, milliseconds, latency_ms)| Case { reads, keys, milliseconds, latency_ms },
-        )
+        (reads, keys, milliseconds, 1..30_u32).prop_map(|(reads, keys, milliseconds, latency_ms)| Case {
+            reads,
+            keys,
+            milliseconds,
+            latency_ms,
+        })
     })
 }
 

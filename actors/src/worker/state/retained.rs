@@ -102,6 +102,7 @@ mod tests {
             pixels: 1,
             drain: Default::default(),
             sharing: ReuseScope::Tree,
+            own_tile: None,
             instances: vec![InstanceWork {
                 id: InstanceId(0),
                 parameters: Vec::new(),

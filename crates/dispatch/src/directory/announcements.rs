@@ -1,7 +1,7 @@
 //! The announcer's side of a result: under the claim of its task, or, without one, after asking for the claim.
 //!
 //! Results without a claim are those of tasks that were run because a look-up was not answered, of tasks cheaper than a
-//! look-up, of claims that ended or moved, and those of a shard that was lost. Their worker asks for the claim, as
+//! look-up or of the worker's own tiles, of claims that ended or moved, and those of a shard that was lost. Their worker asks for the claim, as
 //! for any task, and gets one of three answers. Without another result or claimer, it gets the claim and announces its
 //! result. A known result makes it a further holder, if the digests agree. While another worker has the claim, it waits for
 //! that worker's result, and its own stays unlisted. So no result replaces another, and lost answers cost repeated work only.
@@ -20,6 +20,25 @@ impl Directory {
         match claim.and_then(|claim| claim.id) {
             Some(claim) => self.request(owner, Request::Hold { key, record, claim }, now),
             None => self.offer(key, owner, now),
+        }
+    }
+
+    /// Lists a task of this worker's own tile, which was not looked up: together with others at the next
+    /// [`handle_time`](Self::handle_time), since no other worker asks for it before.
+    pub fn hold_later(&mut self, key: TaskKey, record: TaskRecord, now: Duration) {
+        if self.claims.contains_key(&key) {
+            return self.hold(key, record, now);
+        }
+        let owner = self.members.owner(&key, self.me);
+        self.held.insert(key, Held { record, owner, is_offered: false });
+        self.deferred.push(key);
+    }
+
+    /// Announces the results that were put off: their tiles have other users now.
+    pub fn announce_deferred(&mut self, now: Duration) {
+        for key in std::mem::take(&mut self.deferred) {
+            let owner = self.members.owner(&key, self.me);
+            self.offer(key, owner, now);
         }
     }
 

@@ -36,7 +36,7 @@ impl Manager {
                         is_alone: false,
                         near: self.by_data.then(|| member.reader(worker)),
                         idle: 1,
-                        may_steal: self.may_steal(worker, None),
+                        may_steal: self.may_steal(worker),
                     })
                     .is_some()
                     && member.studies[id].introduced

@@ -28,6 +28,13 @@ pub enum Effect {
         /// Which request of the worker it answers, if any.
         reason: GrantReason,
     },
+    /// Tell a worker that another one gets a bucket of a tile whose buckets it alone has got so far.
+    TileShared {
+        /// The recipient.
+        worker: WorkerId,
+        /// First input of the tile.
+        tile: RegionKey,
+    },
     /// Ask a worker to abandon a lease.
     Revoke {
         /// The recipient.

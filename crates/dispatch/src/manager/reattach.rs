@@ -31,6 +31,7 @@ impl Manager {
         let is_there = self.members.contains(worker);
         let Some(study) = self.studies.get_mut(&id).filter(|_| is_there) else { return BTreeSet::new() };
         let kept = study.handle_reattached_lease(worker, lease, instances, now);
+        self.use_tiles(worker, id, &kept);
         self.follow(id);
         self.schedule();
         kept
@@ -41,6 +42,8 @@ impl Manager {
         let is_there = self.members.contains(worker);
         let Some(study) = self.studies.get_mut(&id).filter(|_| is_there) else { return keys.to_vec() };
         let needless = study.handle_reported_regions(worker, keys);
+        let executed = study.producers_of(keys);
+        self.use_tiles(worker, id, &executed);
         self.follow(id);
         self.schedule();
         needless

@@ -136,7 +136,8 @@ impl Manager {
             let now = self.now;
             let work =
                 self.studies.get_mut(&id).and_then(|study| study.grant_speculative(late, idle, lease, now));
-            let Some(work) = work else { continue };
+            let Some(mut work) = work else { continue };
+            self.use_tile(idle, id, &mut work);
             self.answer_request(idle);
             // The facts of a study must precede its first bucket.
             self.send_study(idle, id);

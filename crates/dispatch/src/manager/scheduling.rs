@@ -2,6 +2,9 @@
 //!
 //! Workers take turns. A worker gets a bucket of the study with the fewest leases among those that have one for it, so that
 //! studies share the slots evenly. Within a study, the first bucket in order comes first.
+//! `short_buckets` grants several at once.
+
+mod short_buckets;
 
 use super::{Effect, Manager, WorkerEntry};
 use crate::message::GrantReason;
@@ -138,7 +141,7 @@ impl Manager {
     }
 
     /// Returns the expected cost for a worker to read the inputs of a bucket.
-    pub(super) fn read_cost(&self, worker: WorkerId, (id, bucket): (PlanId, BucketId)) -> ReadCost {
+    fn read_cost(&self, worker: WorkerId, (id, bucket): (PlanId, BucketId)) -> ReadCost {
         let reader = self.members.get(worker).map(|member| member.reader(worker));
         let cost = self.studies.get(&id).zip(reader).map(|(study, reader)| study.read_cost(bucket, reader));
         cost.unwrap_or(ReadCost::MAX)
@@ -162,7 +165,7 @@ impl Manager {
 
     /// Picks a worker's next bucket. `None` while the worker runs an isolated instance, or is reserved and not empty.
     fn choose(&self, worker: WorkerId, after: Option<usize>) -> Option<(PlanId, BucketId)> {
-        self.choose_from(worker, after, self.may_steal(worker, after))
+        self.choose_from(worker, after, self.may_steal(worker))
     }
 
     /// As [`choose`](Self::choose). `may_steal` allows buckets of tiles of other workers.
@@ -208,10 +211,10 @@ impl Manager {
         study.plan().order == GrantOrder::Release && self.leases_of(worker) >= slots
     }
 
-    /// Returns whether a worker's request may take from the tiles of other workers. A busy worker that asks ahead may not,
-    /// since its own tiles may have ready buckets soon. Each event serves such workers again, so only few may wait.
-    pub(super) fn may_steal(&self, worker: WorkerId, after: Option<usize>) -> bool {
-        after.is_some() || self.has_idle_slot(worker) || self.queue.waiting() > MAX_PATIENT_WORKERS
+    /// Returns whether a worker's request may take from the tiles of other workers. A busy worker that asks ahead or for a later
+    /// stage may not, since its own tiles may have ready buckets soon. Each event serves such workers again, so only few may wait.
+    pub(super) fn may_steal(&self, worker: WorkerId) -> bool {
+        self.has_idle_slot(worker) || self.queue.waiting() > MAX_PATIENT_WORKERS
     }
 
     /// Returns whether a worker has fewer leases than slots.
@@ -240,7 +243,7 @@ impl Manager {
     }
 
     /// Returns the number of granted instances.
-    pub(super) fn grant(
+    pub(in crate::manager) fn grant(
         &mut self,
         worker: WorkerId,
         id: PlanId,
@@ -253,10 +256,11 @@ impl Manager {
         let has_slot = self.has_idle_slot(worker);
         let Some(study) = self.studies.get_mut(&id) else { return 0 };
         let bucket = most.map_or(bucket, |most| study.split_front(bucket, most));
-        let Some(work) = study.grant(bucket, worker, lease, self.now) else { return 0 };
+        let Some(mut work) = study.grant(bucket, worker, lease, self.now) else { return 0 };
         study.measure_overhead(lease, (bucket, worker), (has_slot, link), self.now);
         // The facts of a study must precede its first bucket.
         self.send_study(worker, id);
+        self.use_tile(worker, id, &mut work);
         let instances = work.instances.len();
         self.granted += instances;
         self.effects.push_back(Effect::Assign { worker, study: id, lease, work, reason });

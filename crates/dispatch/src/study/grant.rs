@@ -245,7 +245,8 @@ impl Study {
         let elsewhere = self.regions.locate(&keys, worker);
         let pixels = self.plan.buckets[bucket.index()].pixels;
         let drain = self.plan.needs.drains.get(stage as usize).copied().unwrap_or_default();
-        BucketWork { bucket, stage, pixels, drain, sharing: self.plan.sharing, instances, elsewhere }
+        let sharing = self.plan.sharing;
+        BucketWork { bucket, stage, pixels, drain, sharing, own_tile: None, instances, elsewhere }
     }
 
     /// Returns whether some reader of an instance waits for other parents as well.

@@ -8,7 +8,7 @@ use super::Study;
 use super::grant::Eligibility;
 use super::state::Span;
 use crate::storage::{CopyPlace, ReadCost, ReadSource, Reader};
-use crate::{BucketId, WorkerId};
+use crate::{BucketId, InstanceId, WorkerId};
 use pleach_regions::RegionKey;
 use pleach_workflow::TierKind;
 use std::collections::BTreeSet;
@@ -38,7 +38,7 @@ impl Study {
     }
 
     /// Returns the bucket with the lowest cost of reads among the next one of the worker's range, `first`, and the ready
-    /// buckets of its stage after it, and whether another worker has begun its tile. Among equals, the first of these. The
+    /// buckets of its stage after it, and whether it takes the bucket, with a transfer, from the tile of another worker. Among equals, the first of these. The
     /// next one of the range is first if it needs no transfer: its tasks are in the result cache, whatever the tier of its inputs.
     fn most_local(&self, first: BucketId, suits: Eligibility<'_>) -> (BucketId, bool) {
         let Some(reader) = suits.near else { return (first, false) };
@@ -54,13 +54,20 @@ impl Study {
         for bucket in self.ready.stage_from(first).take(LOOKED_AT) {
             let cost = self.read_cost(bucket, reader);
             if cost < best.0 {
-                best = (cost, bucket, false);
+                best = (cost, bucket, !cost.is_local() && self.is_begun_elsewhere(bucket, reader.worker));
             }
             if cost == ReadCost::NONE {
                 break;
             }
         }
         (best.1, best.2)
+    }
+
+    /// Returns whether another worker has begun the tile of a bucket.
+    fn is_begun_elsewhere(&self, bucket: BucketId, worker: WorkerId) -> bool {
+        let first = self.instances.bucket(bucket).open().first();
+        let tile = first.and_then(|first| self.positions.tile_of(*first));
+        tile.and_then(|tile| self.ready.runs().home(tile)).is_some_and(|home| home != worker)
     }
 
     /// Returns the positions of a bucket's open instances. `None` if buckets of its stage share nothing.
@@ -86,6 +93,11 @@ impl Study {
     pub fn tile_homes(&self) -> impl Iterator<Item = (RegionKey, WorkerId)> {
         let homes = self.ready.runs().homes();
         homes.filter_map(|(tile, worker)| Some((self.positions.key_of(tile)?, worker)))
+    }
+
+    /// Returns the first input from a file of an instance's tile. `None` if buckets share nothing.
+    pub(crate) fn tile_of(&self, instance: InstanceId) -> Option<RegionKey> {
+        self.positions.key_of(self.positions.tile_of(instance)?)
     }
 
     /// Makes workers the homes of tiles that they began in an earlier round, whose task results they may have.

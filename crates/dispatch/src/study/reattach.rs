@@ -19,16 +19,17 @@ impl Study {
             }
         }
         // Later instances first, since their inputs are not needed then.
-        let mut producers: Vec<InstanceId> =
-            keys.iter().filter_map(|key| self.regions.producer(*key)).collect();
-        producers.sort_unstable();
-        producers.dedup();
-        for producer in producers.into_iter().rev() {
+        for producer in self.producers_of(keys).into_iter().rev() {
             if self.is_stored(producer) {
                 self.finish_unexecuted(producer);
             }
         }
         needless
+    }
+
+    /// Returns the instances whose outputs these regions are.
+    pub(crate) fn producers_of(&self, keys: &[RegionKey]) -> BTreeSet<InstanceId> {
+        keys.iter().filter_map(|key| self.regions.producer(*key)).collect()
     }
 
     /// Returns whether all outputs of an instance without a lease are stored.

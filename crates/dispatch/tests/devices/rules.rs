@@ -272,6 +272,7 @@ fn wide() -> (pleach_workflow::Stage, BucketExecution) {
         pixels: 1,
         drain: OutputConsumption::default(),
         sharing: ReuseScope::Dataflow,
+        own_tile: None,
         instances: vec![instance],
         elsewhere: Vec::new(),
     };

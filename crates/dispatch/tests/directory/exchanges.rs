@@ -140,6 +140,49 @@ fn result_reaches_the_waiting_workers() {
     assert_eq!(answers, [(2, found(record(TASK), &[1])), (3, found(record(TASK), &[1]))]);
 }
 
+/// 300 results of a worker's own tile.
+#[test]
+fn results_of_an_own_tile_are_announced_together() {
+    for is_shared in [false, true] {
+        let mut group = Group::new(3);
+        let now = group.now;
+        for task in 0..300 {
+            group.at(1).hold_later(key(task), record(task), now);
+        }
+        let sent = |group: &mut Group| -> usize {
+            std::iter::from_fn(|| group.at(1).poll_effect())
+                .map(|effect| match effect {
+                    Effect::Send { message, .. } => message.requests.len(),
+                    effect => panic!("{effect:?}"),
+                })
+                .sum()
+        };
+        assert_eq!(sent(&mut group), 0, "no other worker asks for them yet");
+        match is_shared {
+            true => group.at(1).announce_deferred(now),
+            false => group.at(1).handle_time(now),
+        }
+        group.deliver();
+        // Each is listed, and found by the others.
+        let listed: usize = (1..=3).map(|id| group.at(id).entries()).sum();
+        assert_eq!(listed, 300);
+        group.look_up(2);
+        assert_eq!(group.answers(), [(2, found(record(TASK), &[1]))]);
+    }
+}
+
+/// A result that is evicted before it is announced is not listed.
+#[test]
+fn evicted_result_of_an_own_tile_is_not_announced() {
+    let mut group = Group::new(3);
+    let now = group.now;
+    group.at(1).hold_later(key(TASK), record(TASK), now);
+    group.at(1).drop_held(key(TASK), now);
+    group.pass(LONG / 3600, &[]);
+    group.look_up(2);
+    assert_eq!(group.answers(), [(2, Resolution::Claimed)]);
+}
+
 #[test]
 fn lost_notification_is_made_up_for() {
     let mut group = Group::new(3);

@@ -38,7 +38,7 @@ pub(crate) fn effects(manager: &mut Manager) -> Vec<String> {
             }
             Effect::Study(_, Event::Complete) => "complete".to_owned(),
             Effect::Study(_, Event::Release(_)) | Effect::Introduce { .. } | Effect::Over { .. } => continue,
-            Effect::Replan(_) => continue,
+            Effect::Replan(_) | Effect::TileShared { .. } => continue,
             effect => format!("{effect:?}"),
         });
         manager.sanity_check().expect("sane");

@@ -17,10 +17,11 @@ mod replanned;
 mod replicas;
 #[path = "../support/shapes.rs"]
 mod shapes;
+mod short;
 #[path = "../support/solo.rs"]
 mod solo;
-mod short;
 mod spare;
 mod suspected;
 mod tiers;
+mod tile_users;
 mod uneven;

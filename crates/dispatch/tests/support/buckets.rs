@@ -13,7 +13,16 @@ use std::num::NonZeroU32;
 /// Returns a bucket of the first stage.
 pub(crate) fn bucket(instances: Vec<InstanceWork>) -> BucketWork {
     let (drain, sharing) = (OutputConsumption::default(), ReuseScope::Tree);
-    BucketWork { bucket: BucketId(0), stage: 0, pixels: 0, drain, sharing, instances, elsewhere: Vec::new() }
+    BucketWork {
+        bucket: BucketId(0),
+        stage: 0,
+        pixels: 0,
+        drain,
+        sharing,
+        own_tile: None,
+        instances,
+        elsewhere: Vec::new(),
+    }
 }
 
 pub(crate) fn instance(stage: &Stage, number: u32, parameters: &[i64], inputs: &[u32]) -> InstanceWork {

@@ -302,6 +302,7 @@ impl<'a> Clock<'a> {
             pixels: 1,
             drain,
             sharing,
+            own_tile: None,
             instances: vec![instance],
             elsewhere: Vec::new(),
         };

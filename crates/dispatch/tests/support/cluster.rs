@@ -364,6 +364,7 @@ impl Cluster {
                 Effect::Study(_, Event::Release(keys)) => keys.into_iter().for_each(|key| self.let_go(key)),
                 Effect::Study(_, Event::Complete) => self.complete = true,
                 Effect::Introduce { .. } | Effect::Over { .. } | Effect::Replan(_) => {}
+                Effect::TileShared { .. } => {}
                 Effect::Stop => panic!("told to stop twice"),
                 Effect::Stopped => self.stopped = true,
                 effect => panic!("{effect:?}"),
@@ -383,8 +384,8 @@ impl Cluster {
             for (worker, wanted) in &self.wanted {
                 let suits =
                     ready.first().is_some_and(|(stage, _)| wanted.after.is_some_and(|of| of < stage.0));
-                let waits = wanted.buckets == 0 || self.is_patient(*worker);
-                assert!(ready.is_empty() || (waits && !suits), "{worker} waits beside ready buckets");
+                let waits = wanted.buckets == 0 && !suits || self.is_patient(*worker);
+                assert!(ready.is_empty() || waits, "{worker} waits beside ready buckets");
             }
         }
         if self.complete {

@@ -276,6 +276,7 @@ impl<'a> Node<'a> {
                 ManagerEffect::Stop => self.to_worker.push_back(ToWorker::Stop),
                 ManagerEffect::Stopped => self.stopped = true,
                 ManagerEffect::Introduce { .. } | ManagerEffect::Over { .. } | ManagerEffect::Replan(_) => {}
+                ManagerEffect::TileShared { .. } => {}
                 // The only worker of a stopped study leaves, and its regions with it.
                 ManagerEffect::Study(_, Event::Reopened(_)) => {}
                 effect => panic!("{effect:?}"),

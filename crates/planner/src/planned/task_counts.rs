@@ -37,6 +37,7 @@ pub fn task_counts(
             pixels,
             drain: OutputConsumption::default(),
             sharing,
+            own_tile: None,
             instances,
             elsewhere: Vec::new(),
         };

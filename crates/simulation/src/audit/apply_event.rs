@@ -145,6 +145,7 @@ impl Audit {
     fn left(&mut self, worker: WorkerId, lost: bool) {
         if self.workers.remove(&worker).is_some() {
             self.replicas_without(worker);
+            self.tiles.leave(worker);
             self.studies.values_mut().for_each(|model| leave(model, worker, lost));
         }
     }
@@ -160,6 +161,11 @@ impl Audit {
                 Some(model) => _ = model.holders.entry(*key).or_default().insert(worker),
                 None => expected.push(*key),
             }
+        }
+        let model = self.studies.get(&study).filter(|_| self.workers.contains_key(&worker));
+        let held = keys.iter().filter_map(|key| model?.producers.get(key).copied());
+        for producer in held.collect::<Vec<_>>() {
+            self.use_tile(worker, study, producer);
         }
         self.notify(worker, study);
         *needless == expected

@@ -130,6 +130,9 @@ impl Audit {
             let granted = Granted { worker, open: open.clone(), notified, requested: None, twin: None };
             model.leases.insert(lease, granted);
         }
+        for instance in &open {
+            self.use_tile(worker, study, *instance);
+        }
         self.notify(worker, study);
         open
     }

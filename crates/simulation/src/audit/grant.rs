@@ -193,13 +193,15 @@ impl Audit {
         let may_repeat = *event == Event::Tick && !suspected;
         let twin = repeated_lease(model, worker, &ids, may_repeat, work)?;
         require_holders(model, worker, twin.is_some(), work)?;
+        let first = ids.first().copied();
 
         if let Some(other) = twin.and_then(|other| model.leases.get_mut(&other)) {
             other.twin = Some(lease);
         }
         let notified = named_holders(work).collect();
         model.leases.insert(lease, Granted { worker, open: ids, notified, requested: None, twin });
-        Ok(())
+        let own = first.and_then(|first| self.use_tile(worker, study, first));
+        require(work.own_tile == own, "tile named as the worker's own, or not named", work)
     }
 
     /// Checks that a short bucket follows one of its stage and study that answers a request, and that not too many do.

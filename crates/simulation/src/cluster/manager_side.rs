@@ -134,6 +134,8 @@ impl Cluster {
             Effect::Study(_, Happened::Failed { .. }) => self.figures.failed += 1,
             Effect::Study(study, Happened::Complete) => _ = self.ended.insert(study.index()),
             // Simulated workers need no facts of a study, and their memory has no limit.
+            // The shared results of simulated workers take no messages.
+            Effect::TileShared { .. } => {}
             Effect::Introduce { .. } | Effect::Over { .. } | Effect::Study(..) => {}
             Effect::Stop | Effect::Stopped => {}
         }

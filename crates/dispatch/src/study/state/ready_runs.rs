@@ -127,6 +127,11 @@ impl ReadyRuns {
         }
     }
 
+    /// Returns the worker that began a tile.
+    pub(crate) fn home(&self, tile: u32) -> Option<WorkerId> {
+        self.homes.get(&tile).copied()
+    }
+
     /// Returns the homes of tiles.
     pub(crate) fn homes(&self) -> impl Iterator<Item = (u32, WorkerId)> {
         self.homes.iter().map(|(tile, worker)| (*tile, *worker))

@@ -3,7 +3,7 @@
 //! A bucket whose tasks take less time than a message costs its worker the time of the message. Where the worker has all inputs
 //! in memory, it gets such buckets along with one that it has requested.
 
-use super::Manager;
+use crate::manager::Manager;
 use crate::message::GrantReason;
 use crate::plan::GrantOrder;
 use crate::storage::ReadCost;
