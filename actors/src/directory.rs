@@ -117,7 +117,7 @@ impl OwnTile {
     }
 }
 
-/// The worker's own tiles with buckets here, by their first inputs.
+/// The worker's own tiles with buckets here.
 #[derive(Debug, Default)]
 struct OwnTiles(HashMap<RegionKey, Weak<AtomicBool>>);
 
@@ -168,7 +168,7 @@ impl DirectoryHandle {
         self.is_shared.load(Ordering::Relaxed)
     }
 
-    /// Returns the state of a bucket's tile, of which `own` is the first input if it is this worker's own.
+    /// Returns the state of a bucket's tile, which is `own` if it is this worker's own.
     pub(crate) fn tile(&self, own: Option<RegionKey>) -> OwnTile {
         own.map(|tile| self.own_tiles.lock().get(tile)).unwrap_or_default()
     }

@@ -2,6 +2,7 @@
 //! that others wait for cost no result and no more than a bounded time.
 
 use crate::cluster::{self, Cluster};
+use crate::pleach::pleach;
 use crate::study::Study;
 use std::fs;
 use std::io::{Read, Write};
@@ -60,6 +61,32 @@ fn four_workers_execute_hardly_more_tasks_than_one() {
         assert!(planned_transfers(&cluster) > 0, "{reuse}");
         cluster.nothing_is_left();
     }
+}
+
+/// Eight tiles for two workers: only the tiles that both have at the end need look-ups.
+#[test]
+fn tasks_of_tiles_that_one_worker_alone_has_are_not_looked_up() {
+    let study = cluster::study(4, 128);
+    let tissue = ["tissue", "--out", "many", "--size", "128", "--count", "8", "--seed", "5"];
+    pleach(study.folder(), &tissue).done();
+    fs::remove_dir_all(study.path("tiles")).expect("removed");
+    fs::rename(study.path("many"), study.path("tiles")).expect("renamed");
+    let mut cluster = Cluster::new(&study);
+    for name in ["w0", "w1"] {
+        cluster.start_worker(name, &["--metrics", "127.0.0.1:0"]);
+    }
+    cluster.wait_until(|cluster| cluster.log("manager").matches("joined with").count() == 2);
+    let (responses, tasks, _) = executed(&cluster, &["--reuse", "value"]);
+    assert_eq!(responses, cluster::expected(&study));
+    let look_ups: f64 = ["w0", "w1"].iter().map(|worker| look_ups(&metrics(&cluster, worker))).sum();
+    // Without own tiles, two of three tasks are looked up.
+    assert!(look_ups * 3.0 < tasks as f64, "{look_ups} look-ups of {tasks} executed tasks");
+}
+
+/// Sums the look-ups of a worker by all answers.
+fn look_ups(metrics: &str) -> f64 {
+    let lines = metrics.lines().filter_map(|line| line.strip_prefix("pleach_directory_lookups_total{"));
+    lines.filter_map(|line| line.split_once("} ")?.1.parse::<f64>().ok()).sum()
 }
 
 /// Two users submit equal work at once: it is done once.
@@ -180,7 +207,7 @@ fn cache_entries_belong_to_the_submitting_user() {
     study.edit(&[("trajectories = 2", "trajectories = 12"), ("tiles/*.png", "tiles/tissue_01.png")]);
     cluster.start_worker("w1", &["--cache", "cache", "--cache-quota", "100kB", "--metrics", "127.0.0.1:0"]);
     let submit = ["submit", "study.toml", "--manager", &url, "--certs", &certs];
-    let second = crate::pleach::pleach(study.folder(), &submit).done().trim().to_owned();
+    let second = pleach(study.folder(), &submit).done().trim().to_owned();
     cluster.completed(&second);
     assert_eq!((entries(&cluster, "me", &first), entries(&cluster, "me", &second)), (of_me, 0));
     assert!(entries(&cluster, "alice", &second) > 0);

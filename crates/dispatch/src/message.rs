@@ -304,7 +304,7 @@ pub enum ToWorker {
     },
     /// Another worker gets a bucket of a tile that was this worker's own.
     TileShared {
-        /// First input of the tile.
+        /// The tile, as named in its buckets.
         tile: RegionKey,
     },
     /// A lease can be abandoned: other workers were faster, or its study was canceled.

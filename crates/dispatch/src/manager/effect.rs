@@ -32,7 +32,7 @@ pub enum Effect {
     TileShared {
         /// The recipient.
         worker: WorkerId,
-        /// First input of the tile.
+        /// The tile, as named in its buckets.
         tile: RegionKey,
     },
     /// Ask a worker to abandon a lease.

@@ -24,12 +24,13 @@ enum TileUsers {
     Several,
 }
 
-/// Homes and users of tiles, by the first input of each.
+/// Homes and users of tiles.
 #[derive(Debug, Default)]
 pub(super) struct Tiles {
-    /// Workers that began the tiles of ended plans. The next round of a study has the same tiles, and its tasks find the
+    /// Workers that began the tiles of ended plans, by the first input of each tile. The next round of a study has the same tiles, and its tasks find the
     /// results of this round there.
     homes: BTreeMap<RegionKey, WorkerId>,
+    /// By the contents of the tiles, as far as they are known: studies may read one tile from several paths.
     users: BTreeMap<RegionKey, TileUsers>,
 }
 

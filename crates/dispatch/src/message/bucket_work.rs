@@ -31,7 +31,8 @@ pub struct BucketWork {
     pub drain: OutputConsumption,
     /// Reuse scope of its tasks.
     pub sharing: ReuseScope,
-    /// First input of its tile, if no other worker has got a bucket of it: look-ups would find nothing.
+    /// Its tile, if no other worker has got a bucket of it: look-ups would find nothing. The key of its content, the same in
+    /// every study, as far as that is known.
     pub own_tile: Option<RegionKey>,
     /// The instances to execute.
     pub instances: Vec<InstanceWork>,

@@ -9,7 +9,7 @@ use super::grant::Eligibility;
 use super::state::Span;
 use crate::storage::{CopyPlace, ReadCost, ReadSource, Reader};
 use crate::{BucketId, InstanceId, WorkerId};
-use pleach_regions::RegionKey;
+use pleach_regions::{RegionIdentity, RegionKey};
 use pleach_workflow::TierKind;
 use std::collections::BTreeSet;
 
@@ -95,9 +95,16 @@ impl Study {
         homes.filter_map(|(tile, worker)| Some((self.positions.key_of(tile)?, worker)))
     }
 
-    /// Returns the first input from a file of an instance's tile. `None` if buckets share nothing.
+    /// Names tiles by the contents of their first inputs: studies that read equal contents from other paths have the same tiles.
+    #[must_use]
+    pub fn with_tile_contents(mut self, identity: impl Fn(RegionKey) -> Option<RegionIdentity>) -> Self {
+        self.positions.name_by_content(identity);
+        self
+    }
+
+    /// Returns the key of an instance's tile, by its content if that is known. `None` if buckets share nothing.
     pub(crate) fn tile_of(&self, instance: InstanceId) -> Option<RegionKey> {
-        self.positions.key_of(self.positions.tile_of(instance)?)
+        self.positions.content_key_of(self.positions.tile_of(instance)?)
     }
 
     /// Makes workers the homes of tiles that they began in an earlier round, whose task results they may have.

@@ -5,7 +5,9 @@ use crate::plans::{chain, ids, output_key, tile_key};
 use crate::solo::{STUDY, manager_of};
 use pleach_dispatch::manager::{Effect, Manager, WorkerInfo};
 use pleach_dispatch::plan::{ExecutionPlan, ReuseScope};
+use pleach_dispatch::study::Study;
 use pleach_dispatch::{LeaseId, PlanId, WorkerId};
+use pleach_regions::{RegionIdentity, RegionKey};
 use std::collections::BTreeSet;
 
 /// A manager of a plan of one tile.
@@ -89,6 +91,37 @@ fn tiles_are_those_of_all_studies() {
     manager.handle_submit(PlanId::first_round(1), other, &BTreeSet::new()).expect("valid");
     let granted = ask(&mut manager, second);
     assert_eq!(granted, ["w0 shares", "w1 <- 0"]);
+}
+
+/// Each study has a copy of its input files.
+#[test]
+fn tiles_are_compared_by_content() {
+    for contents in [[1, 1], [1, 2]] {
+        let mut manager = Manager::new(0);
+        let (first, second) = (join(&mut manager), join(&mut manager));
+        let tile = |content: u8| RegionKey([content; 16]);
+        for (id, content) in (0..).zip(contents) {
+            let plan = ExecutionPlan { sharing: ReuseScope::Value, ..alike() };
+            let study = Study::resume(plan, &BTreeSet::new()).expect("a plan that keeps the rules");
+            let study = study.with_tile_contents(|_| Some(RegionIdentity([content; 32])));
+            manager.handle_start(PlanId::first_round(id), study);
+        }
+        let mut own = Vec::new();
+        for worker in [first, second] {
+            manager.handle_request(worker, 1, None);
+            while let Some(effect) = manager.poll_effect() {
+                match effect {
+                    Effect::Assign { work, .. } => own.push(work.own_tile),
+                    Effect::TileShared { worker, tile: shared } => {
+                        assert_eq!((worker, shared), (first, tile(contents[0])));
+                    }
+                    _ => {}
+                }
+            }
+        }
+        let is_own = contents[0] != contents[1];
+        assert_eq!(own, [Some(tile(contents[0])), is_own.then_some(tile(contents[1]))]);
+    }
 }
 
 #[test]

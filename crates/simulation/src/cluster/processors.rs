@@ -9,17 +9,16 @@ use super::{Cluster, DueEvent};
 use pleach_dispatch::LeaseId;
 use pleach_dispatch::message::{TaskOutcome, TaskReport};
 
-/// 0.3 ms of a processor beside each task, in workers and manager together. Measured on loopback with `perf` and the system's
-/// counters (`benches/RESULTS.md`, 2026-11-28): 0.32 ms for a tile of 256 x 256 px, 0.55 ms for 512 x 512 and 1.3 ms for 1024 x
-/// 1024, most of the last one for the bytes of the outputs.
-const TASK_SECONDS: f64 = 0.0003;
+/// 0.02 ms of a processor beside each task, in workers and manager together: 0.00 to 0.04 ms with tiles of 256 x 256 px on
+/// loopback (`benches/RESULTS.md`, 2026-11-28). Tasks of tiles that several workers have at once take 0.3 ms, for their look-ups.
+const TASK_SECONDS: f64 = 0.02e-3;
 
-/// 0.4 ms of a processor beside a task for each 10^6 bytes of its outputs.
-const BYTE_SECONDS: f64 = 0.4e-9;
+/// 0.7 ms of a processor beside a task for each 10^6 bytes of its outputs: they are digested and kept for other workers, and tasks
+/// on other processors wait for memory meanwhile. Measured with tiles of 256 x 256 to 1024 x 1024 px (same section).
+const BYTE_SECONDS: f64 = 0.7e-9;
 
-/// Half of the work beside a task delays the next task of its slot: that of the worker itself. Measured with 21,672 tasks of tiles
-/// of 256 x 256 px, which one worker on two processors executes 0.15 ms slower each than a run in one process.
-const DELAYING_PART: f64 = 0.5;
+/// This part of the work beside a task delays the next task of its slot, even with a processor to spare (same section).
+const DELAYING_PART: f64 = 0.3;
 
 /// A rate that differs less from that of the running instances is not applied, which would move all their ends.
 const LEAST_CHANGE: f64 = 0.01;
@@ -63,14 +62,19 @@ impl SharedProcessors {
     }
 
     /// Returns the seconds by which the work beside tasks delays their slot, even with a processor to spare.
-    pub(super) fn delay(&self, tasks: usize) -> f64 {
-        DELAYING_PART * self.machine.task_seconds * tasks as f64
+    pub(super) fn delay(&self, tasks: usize, output_bytes: u64) -> f64 {
+        DELAYING_PART * self.work(tasks, output_bytes)
+    }
+
+    /// Returns the seconds of a processor beside these tasks.
+    fn work(&self, tasks: usize, output_bytes: u64) -> f64 {
+        let SharedMachine { task_seconds, byte_seconds, .. } = self.machine;
+        task_seconds * tasks as f64 + byte_seconds * output_bytes as f64
     }
 
     /// Returns the processors that an instance of these tasks needs while it runs, for `seconds` with the delay.
     pub(super) fn demand(&self, tasks: usize, output_bytes: u64, seconds: f64) -> f64 {
-        let SharedMachine { task_seconds, byte_seconds, .. } = self.machine;
-        let beside = task_seconds * tasks as f64 + byte_seconds * output_bytes as f64 - self.delay(tasks);
+        let beside = self.work(tasks, output_bytes) - self.delay(tasks, output_bytes);
         // An instance that only waits for others takes no processor beside its own.
         if seconds > 0.0 { 1.0 + (beside / seconds).min(1.0) } else { 1.0 }
     }

@@ -146,7 +146,8 @@ impl Cluster {
         };
         let begun = self.begin_shared(node, study, next).unwrap_or(own);
         let machine = self.processors.filter(|shared| shared.has(node));
-        let seconds = begun.seconds + machine.map_or(0.0, |shared| shared.delay(begun.tasks.len()) / rate);
+        let delay = |shared: SharedProcessors| shared.delay(begun.tasks.len(), begun.output_bytes) / rate;
+        let seconds = begun.seconds + machine.map_or(0.0, delay);
         let (wait, tasks) = ((seconds * 1e6) as u64, begun.tasks.len() as u64);
         let Some(run) = self.nodes[node].runs.get_mut(&lease) else { return };
         (run.current, run.end_us, run.started_us) = (Some(next), end_us, self.now_us);

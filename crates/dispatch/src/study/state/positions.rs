@@ -5,7 +5,7 @@
 
 use crate::InstanceId;
 use crate::plan::{ExecutionPlan, PlannedInstance, ReuseScope};
-use pleach_regions::RegionKey;
+use pleach_regions::{RegionIdentity, RegionKey};
 use std::collections::{BTreeSet, HashMap};
 
 /// Positions and tiles of all instances. Empty for plans whose buckets share nothing.
@@ -16,6 +16,8 @@ pub(crate) struct Positions {
     tile_of: Vec<u32>,
     /// First input from a file of each tile.
     tiles: Vec<RegionKey>,
+    /// Keys of the tiles by the contents of these inputs, as far as they are known: the same in every study.
+    by_content: Vec<RegionKey>,
     /// By stage: whether instances have tasks in common with others.
     has_ranges: Vec<bool>,
 }
@@ -65,7 +67,8 @@ impl Positions {
             };
             tile_of.push(tile);
         }
-        Self { positions, tile_of, tiles, has_ranges }
+        let by_content = tiles.clone();
+        Self { positions, tile_of, tiles, by_content, has_ranges }
     }
 
     /// Returns whether instances of a stage have tasks in common with others.
@@ -101,6 +104,20 @@ impl Positions {
     /// Returns the first input from a file of a tile.
     pub(crate) fn key_of(&self, tile: u32) -> Option<RegionKey> {
         self.tiles.get(tile as usize).copied()
+    }
+
+    /// Names tiles by the contents of their first inputs.
+    pub(crate) fn name_by_content(&mut self, identity: impl Fn(RegionKey) -> Option<RegionIdentity>) {
+        for (name, tile) in self.by_content.iter_mut().zip(&self.tiles) {
+            if let Some(RegionIdentity(identity)) = identity(*tile) {
+                name.0.copy_from_slice(&identity[..16]);
+            }
+        }
+    }
+
+    /// Returns the key of a tile by its content, or that of its first input if the content is unknown.
+    pub(crate) fn content_key_of(&self, tile: u32) -> Option<RegionKey> {
+        self.by_content.get(tile as usize).copied()
     }
 
     /// Returns all tiles, each with its first input from a file.

@@ -20,6 +20,7 @@ use pleach_dispatch::study::{ReplacementPlan, Study};
 use pleach_execution::executor::{ExecutionRequest, Executor};
 use pleach_planner::{StudyReplanner, WorkerMemory};
 use pleach_regions::RegionKey;
+use pleach_results::cache_walk;
 use pleach_study::{Defect, PreparedStudy};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -50,10 +51,14 @@ impl Executor for ClusterExecutor<'_> {
         let (done, mut outcome) = oneshot::channel();
         let mut needs = work.plan.needs.clone();
         let forecaster = self.replan.as_ref().and_then(StudyReplanner::forecaster);
+        let inputs = std::mem::take(&mut self.inputs);
+        let content = |key| inputs.get(&key).map(cache_walk::identity_of_input);
+        // Built on this thread, because it takes seconds for a large plan.
+        let study =
+            Study::resume(work.plan, &work.finished).map_err(Defect::new)?.with_tile_contents(content);
         let study = StudyRequest {
-            // Built on this thread, because it takes seconds for a large plan.
-            study: Study::resume(work.plan, &work.finished).map_err(Defect::new)?,
-            inputs: std::mem::take(&mut self.inputs),
+            study,
+            inputs,
             code: self.shared.code_packages(self.id.study),
             observer: work.observer,
             replanner: self
