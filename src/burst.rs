@@ -222,9 +222,9 @@ fn read_base(section: &Section<'_>) -> Result<(BaseCluster, u32), FieldError> {
 fn read_machine(section: &Section<'_>) -> Result<Option<SharedMachine>, FieldError> {
     let work = "0 to 1000 is allowed: milliseconds of a processor";
     let milliseconds = |key: &'static str| section.number_in(key, [0.0, 1000.0], work);
-    let (task, megabyte) = (milliseconds("task_work_ms")?, milliseconds("megabyte_work_ms")?);
+    let (task, megapixel) = (milliseconds("task_work_ms")?, milliseconds("megapixel_work_ms")?);
     let Some(processors) = section.integer("processors", 1, MAX_PROCESSORS)? else {
-        for (key, value) in [("task_work_ms", task), ("megabyte_work_ms", megabyte)] {
+        for (key, value) in [("task_work_ms", task), ("megapixel_work_ms", megapixel)] {
             if let Some(value) = value {
                 let alone =
                     "processors is not set; without it, each core has a processor of its own for its tasks";
@@ -236,7 +236,7 @@ fn read_machine(section: &Section<'_>) -> Result<Option<SharedMachine>, FieldErr
     let measured = SharedMachine::with_processors(processors);
     Ok(Some(SharedMachine {
         task_seconds: task.map_or(measured.task_seconds, |ms| ms / 1e3),
-        byte_seconds: megabyte.map_or(measured.byte_seconds, |ms| ms / 1e9),
+        pixel_seconds: megapixel.map_or(measured.pixel_seconds, |ms| ms / 1e9),
         ..measured
     }))
 }

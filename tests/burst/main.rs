@@ -352,7 +352,7 @@ fn shared_results_of_reclaimed_workers_are_computed_again() {
     assert!(number(fixed, "interruptions") > 0.0 && number(fixed, "reuse_kept") < 1.0, "{fixed}");
 }
 
-/// 16 cores on 8 processors take the time of 8 cores.
+/// 16 cores on 8 processors take the time of 8 cores, and more with work beside the tasks.
 #[test]
 fn cores_of_one_machine_share_its_processors() {
     let simulated = |base: &str| {
@@ -364,6 +364,9 @@ fn cores_of_one_machine_share_its_processors() {
         number(policy(&copied.simulate("burst.toml", &[]), "base-alone"), "makespan_seconds")
     };
     let (few, all) = (simulated("nodes = 4\ncores = 2"), simulated("nodes = 8\ncores = 2"));
-    let shared = simulated("nodes = 8\ncores = 2\nprocessors = 8");
+    let shared = simulated("nodes = 8\ncores = 2\nprocessors = 8\nmegapixel_work_ms = 0");
     assert!(all < 0.7 * few && (0.95..1.1).contains(&(shared / few)), "{all} {shared} {few}");
+    // 107 s beside each task of a tile of 2^30 pixels.
+    let beside = simulated("nodes = 8\ncores = 2\nprocessors = 8\nmegapixel_work_ms = 100");
+    assert!(beside > 1.2 * shared, "{beside} {shared}");
 }

@@ -59,8 +59,8 @@ fn invalid_numbers_are_refused() {
         "base.task_work_ms: 0.5 is not allowed; processors is not set",
     );
     refused(
-        &[("nodes = 8", "nodes = 8\nprocessors = 2\nmegabyte_work_ms = -1")],
-        "base.megabyte_work_ms: -1 is not allowed; 0 to 1000 is allowed",
+        &[("nodes = 8", "nodes = 8\nprocessors = 2\nmegapixel_work_ms = -1")],
+        "base.megapixel_work_ms: -1 is not allowed; 0 to 1000 is allowed",
     );
     refused(
         &[("deadline_of_base = 0.5", "deadline_seconds = -60")],

@@ -390,6 +390,12 @@ impl Workload {
         self.traced.as_ref().map_or(self.design.region_bytes, RecordedWorkload::file_bytes)
     }
 
+    /// Returns the pixels of an instance's image. Synthetic images have none.
+    #[must_use]
+    pub fn pixels_of(&self, instance: InstanceId) -> u64 {
+        self.traced.as_ref().map_or(0, |traced| traced.pixels_of(instance))
+    }
+
     /// Builds a merge problem from instances of the second stage, for replanning. Costs are the means.
     ///
     /// # Errors

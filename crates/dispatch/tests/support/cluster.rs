@@ -363,8 +363,8 @@ impl Cluster {
                 Effect::Study(_, Event::Reopened(instance)) => self.reopened.push(instance),
                 Effect::Study(_, Event::Release(keys)) => keys.into_iter().for_each(|key| self.let_go(key)),
                 Effect::Study(_, Event::Complete) => self.complete = true,
-                Effect::Introduce { .. } | Effect::Over { .. } | Effect::Replan(_) => {}
-                Effect::TileShared { .. } => {}
+                Effect::Introduce { .. } | Effect::Over { .. } => {}
+                Effect::Replan(_) | Effect::TileShared { .. } => {}
                 Effect::Stop => panic!("told to stop twice"),
                 Effect::Stopped => self.stopped = true,
                 effect => panic!("{effect:?}"),
@@ -382,10 +382,10 @@ impl Cluster {
         let ready = self.ready();
         if !self.stopping {
             for (worker, wanted) in &self.wanted {
-                let suits =
-                    ready.first().is_some_and(|(stage, _)| wanted.after.is_some_and(|of| of < stage.0));
-                let waits = wanted.buckets == 0 && !suits || self.is_patient(*worker);
-                assert!(ready.is_empty() || waits, "{worker} waits beside ready buckets");
+                let first = ready.first().map(|(stage, _)| stage.0);
+                let suits = first.zip(wanted.after).is_some_and(|(stage, after)| after < stage);
+                let waits = ready.is_empty() || wanted.buckets == 0 && !suits || self.is_patient(*worker);
+                assert!(waits, "{worker} waits beside ready buckets");
             }
         }
         if self.complete {
@@ -400,10 +400,8 @@ impl Cluster {
         let is_ready = |bucket: &Vec<InstanceId>| {
             let mut open = bucket.iter().filter(|id| !self.is_over(**id)).peekable();
             let granted = |id: &InstanceId| self.is_granted(*id);
-            let waits = |id: &InstanceId| {
-                let mut parents = self.plan.instances.at(*id).parents.iter();
-                !parents.all(|parent| self.done.contains(parent) || self.closed.contains(parent))
-            };
+            let is_done = |id: &InstanceId| self.done.contains(id) || self.closed.contains(id);
+            let waits = |id: &InstanceId| !self.plan.instances.at(*id).parents.iter().all(is_done);
             open.peek().is_some() && open.all(|id| !granted(id) && !waits(id))
         };
         let ready = (0u32..).map(BucketId).zip(&self.buckets).filter(|(_, bucket)| is_ready(bucket));
@@ -435,17 +433,16 @@ impl Cluster {
         let key = |bucket: BucketId| (self.far_bytes(bucket, worker), bucket.0 * u32::from(is_tree));
         let nearest = of_stage.map(|(stage, bucket)| (key(*bucket), *stage)).min();
         assert_eq!(nearest, Some((key(work.bucket), Reverse(work.stage))), "later, near, in order");
-        if reason == GrantReason::Short {
-            assert!(work.elsewhere.is_empty(), "{work:?} is short, and waits for inputs");
-        } else if reason == GrantReason::LaterRequest {
-            let idle = self.wanted.iter().any(|(of, wanted)| wanted.buckets > 0 && !self.is_patient(*of));
-            assert!(!idle, "{worker} got {work:?}, and others are idle");
-            let wanted = self.wanted.get_mut(&worker).expect("a worker that is there");
-            let after = wanted.after.take().expect("a worker that asked for a later stage");
-            assert!(work.stage > after, "{work:?} is not later than {after}");
-        } else {
-            let wanted = self.wanted.get_mut(&worker).expect("a worker that is there");
-            wanted.buckets = wanted.buckets.checked_sub(1).expect("a worker that asked");
+        let idle = self.wanted.iter().any(|(of, wanted)| wanted.buckets > 0 && !self.is_patient(*of));
+        let wanted = self.wanted.get_mut(&worker).expect("a worker that is there");
+        match reason {
+            GrantReason::Short => assert!(work.elsewhere.is_empty(), "{work:?} waits for inputs"),
+            GrantReason::Request => wanted.buckets = wanted.buckets.checked_sub(1).expect("a request"),
+            GrantReason::LaterRequest => {
+                assert!(!idle, "{worker} got {work:?}, and others are idle");
+                let after = wanted.after.take();
+                assert!(after.is_some_and(|after| work.stage > after), "{work:?} is not after {after:?}");
+            }
         }
         assert!(self.leases.insert(lease), "{lease} is used twice");
         let ids: Vec<InstanceId> = work.instances.iter().map(|instance| instance.id).collect();
@@ -497,7 +494,7 @@ impl Cluster {
     }
 
     fn is_over(&self, instance: InstanceId) -> bool {
-        let over = [&self.closed, &self.done].iter().any(|over| over.contains(&instance));
-        over || self.failed.contains_key(&instance)
+        let is_closed = self.closed.contains(&instance) || self.done.contains(&instance);
+        is_closed || self.failed.contains_key(&instance)
     }
 }

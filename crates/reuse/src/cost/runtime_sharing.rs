@@ -140,11 +140,6 @@ impl<D: Borrow<Dataflow> + Clone> SharingSchedule<D> {
         self.dataflow.borrow().level(task)
     }
 
-    /// Returns the bytes of the outputs of a task.
-    pub fn output_bytes(&self, task: TaskId) -> u64 {
-        self.output_bytes[self.level(task)]
-    }
-
     /// Returns the cost of the tasks that no bucket has reached.
     pub fn open_seconds(&self) -> f64 {
         self.open_seconds

@@ -13,12 +13,15 @@ use pleach_dispatch::message::{TaskOutcome, TaskReport};
 /// loopback (`benches/RESULTS.md`, 2026-11-28). Tasks of tiles that several workers have at once take 0.3 ms, for their look-ups.
 const TASK_SECONDS: f64 = 0.02e-3;
 
-/// 0.7 ms of a processor beside a task for each 10^6 bytes of its outputs: they are digested and kept for other workers, and tasks
-/// on other processors wait for memory meanwhile. Measured with tiles of 256 x 256 to 1024 x 1024 px (same section).
-const BYTE_SECONDS: f64 = 0.7e-9;
+/// 0.9 ms of a processor beside a task for each 10^6 pixels of its image beyond [`CACHED_PIXELS`]: its outputs are digested and
+/// kept, and tasks on other processors wait for memory. Measured with tiles of 256 x 256 to 1024 x 1024 px (same section).
+const PIXEL_SECONDS: f64 = 0.9e-9;
+
+/// Images of 256 x 256 px stay in the cache of a processor.
+const CACHED_PIXELS: u64 = 1 << 16;
 
 /// This part of the work beside a task delays the next task of its slot, even with a processor to spare (same section).
-const DELAYING_PART: f64 = 0.3;
+const DELAYING_PART: f64 = 1.0 / 6.0;
 
 /// A rate that differs less from that of the running instances is not applied, which would move all their ends.
 const LEAST_CHANGE: f64 = 0.01;
@@ -30,15 +33,15 @@ pub struct SharedMachine {
     pub processors: u32,
     /// Seconds of a processor beside each task.
     pub task_seconds: f64,
-    /// Seconds of a processor beside a task for each byte of its outputs.
-    pub byte_seconds: f64,
+    /// Seconds of a processor beside a task for each pixel of its image beyond 65,536.
+    pub pixel_seconds: f64,
 }
 
 impl SharedMachine {
     /// Returns a machine with the work beside tasks that was measured for pleach.
     #[must_use]
     pub fn with_processors(processors: u32) -> Self {
-        Self { processors, task_seconds: TASK_SECONDS, byte_seconds: BYTE_SECONDS }
+        Self { processors, task_seconds: TASK_SECONDS, pixel_seconds: PIXEL_SECONDS }
     }
 }
 
@@ -62,19 +65,19 @@ impl SharedProcessors {
     }
 
     /// Returns the seconds by which the work beside tasks delays their slot, even with a processor to spare.
-    pub(super) fn delay(&self, tasks: usize, output_bytes: u64) -> f64 {
-        DELAYING_PART * self.work(tasks, output_bytes)
+    pub(super) fn delay(&self, tasks: usize, pixels: u64) -> f64 {
+        DELAYING_PART * self.work(tasks, pixels)
     }
 
     /// Returns the seconds of a processor beside these tasks.
-    fn work(&self, tasks: usize, output_bytes: u64) -> f64 {
-        let SharedMachine { task_seconds, byte_seconds, .. } = self.machine;
-        task_seconds * tasks as f64 + byte_seconds * output_bytes as f64
+    fn work(&self, tasks: usize, pixels: u64) -> f64 {
+        let SharedMachine { task_seconds, pixel_seconds, .. } = self.machine;
+        (task_seconds + pixel_seconds * pixels.saturating_sub(CACHED_PIXELS) as f64) * tasks as f64
     }
 
     /// Returns the processors that an instance of these tasks needs while it runs, for `seconds` with the delay.
-    pub(super) fn demand(&self, tasks: usize, output_bytes: u64, seconds: f64) -> f64 {
-        let beside = self.work(tasks, output_bytes) - self.delay(tasks, output_bytes);
+    pub(super) fn demand(&self, tasks: usize, pixels: u64, seconds: f64) -> f64 {
+        let beside = self.work(tasks, pixels) - self.delay(tasks, pixels);
         // An instance that only waits for others takes no processor beside its own.
         if seconds > 0.0 { 1.0 + (beside / seconds).min(1.0) } else { 1.0 }
     }

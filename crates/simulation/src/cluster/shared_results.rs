@@ -35,8 +35,6 @@ pub(super) struct InstanceRun {
     /// Seconds of the tasks that it executes.
     pub(super) executed_seconds: f64,
     pub(super) tasks: Vec<TaskReport>,
-    /// Bytes of the outputs of these tasks, as far as they are known.
-    pub(super) output_bytes: u64,
 }
 
 impl Cluster {
@@ -60,11 +58,10 @@ impl Cluster {
             let run = schedule.begin_on(&nodes, node as u32, &[member], now);
             let levels: Vec<u32> =
                 run.executed.iter().map(|(task, _)| schedule.level(*task) as u32).collect();
-            let bytes: u64 = run.executed.iter().map(|(task, _)| schedule.output_bytes(*task)).sum();
-            (run, levels, bytes, schedule.forecast().recomputed_tasks - before)
+            (run, levels, schedule.forecast().recomputed_tasks - before)
         });
         self.shared[study.index()] = schedules;
-        let (run, levels, output_bytes, recomputed) = run?;
+        let (run, levels, recomputed) = run?;
         self.figures.recomputed_tasks += recomputed as u64;
         for (from, bytes) in &run.received {
             self.figures.transfers += 1;
@@ -75,7 +72,7 @@ impl Cluster {
         let tasks = levels.iter().zip(&run.executed);
         let tasks = tasks.map(|(level, (_, seconds))| ran(stage as u32, *level, *seconds)).collect();
         let executed_seconds = run.executed.iter().map(|(_, seconds)| seconds * speed).sum();
-        Some(InstanceRun { seconds: run.end_seconds - now, executed_seconds, tasks, output_bytes })
+        Some(InstanceRun { seconds: run.end_seconds - now, executed_seconds, tasks })
     }
 
     /// Drops the task results of a node that has ended.

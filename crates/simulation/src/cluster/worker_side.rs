@@ -142,18 +142,17 @@ impl Cluster {
             seconds: seconds / speed,
             executed_seconds: self.workloads[study.index()].foreseen_seconds(last, next),
             tasks: tasks.into_iter().map(|(task, seconds)| ran(stage, task, seconds / speed)).collect(),
-            output_bytes: workload.stored(study, next).map(|key| workload.bytes_of(key)).sum(),
         };
+        let pixels = workload.pixels_of(next);
         let begun = self.begin_shared(node, study, next).unwrap_or(own);
         let machine = self.processors.filter(|shared| shared.has(node));
-        let delay = |shared: SharedProcessors| shared.delay(begun.tasks.len(), begun.output_bytes) / rate;
+        let delay = |shared: SharedProcessors| shared.delay(begun.tasks.len(), pixels) / rate;
         let seconds = begun.seconds + machine.map_or(0.0, delay);
         let (wait, tasks) = ((seconds * 1e6) as u64, begun.tasks.len() as u64);
         let Some(run) = self.nodes[node].runs.get_mut(&lease) else { return };
         (run.current, run.end_us, run.started_us) = (Some(next), end_us, self.now_us);
         (run.predicted_seconds, run.ends_us, run.rate) = (seconds, self.now_us + wait, rate);
-        let demand =
-            |shared: SharedProcessors| shared.demand(begun.tasks.len(), begun.output_bytes, seconds * rate);
+        let demand = |shared: SharedProcessors| shared.demand(begun.tasks.len(), pixels, seconds * rate);
         run.demand = machine.map_or(1.0, demand);
         run.tasks = begun.tasks;
         if self.poison.contains(&(study.index(), next)) {

@@ -73,6 +73,8 @@ pub(super) struct RecordedWorkload {
     stored: Vec<Vec<RegionKey>>,
     /// By instance: its inputs from files.
     files: Vec<Vec<RegionKey>>,
+    /// By instance: the pixels of its image.
+    pixels: Vec<u64>,
     /// The stage that is replanned: the one with most tasks.
     merged: usize,
     /// Bytes to transfer each stored region.
@@ -115,6 +117,10 @@ impl Workload {
             files
         });
         let (stored, files) = (stored.collect(), files.collect());
+        let mut pixels = vec![0; plan.instances.len()];
+        for bucket in &plan.buckets {
+            bucket.instances.iter().for_each(|instance| pixels[instance.index()] = bucket.pixels);
+        }
         let noise = |stage: usize| {
             move |node: u32| Random::of(seed, &[2, stage as u64, u64::from(node)]).factor(variation)
         };
@@ -128,6 +134,7 @@ impl Workload {
             places,
             stored,
             files,
+            pixels,
             merged,
             region_bytes,
             file_bytes,
@@ -300,6 +307,10 @@ impl RecordedWorkload {
 
     pub(super) fn bytes_of(&self, key: RegionKey) -> u64 {
         self.region_bytes.get(&key).copied().unwrap_or(0)
+    }
+
+    pub(super) fn pixels_of(&self, instance: InstanceId) -> u64 {
+        self.pixels[instance.index()]
     }
 
     pub(super) fn file_bytes(&self) -> u64 {

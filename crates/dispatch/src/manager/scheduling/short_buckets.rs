@@ -17,8 +17,8 @@ impl Manager {
     /// Maximum number of buckets that come along with one. A tile has a few hundred masks to compare.
     pub const MAX_SHORT_BUCKETS: usize = 64;
 
-    /// Grants more buckets of the stage of `granted`, of which the worker has just got `instances` for its request for any bucket or
-    /// for one `after` a stage.
+    /// Grants more buckets of the stage of `granted`. The worker has just got that one, with `instances`, for its request for any
+    /// bucket or for one `after` a stage.
     ///
     /// They are the buckets that its next requests would get. The grant ends with the first one of another stage or study,
     /// with an input that the worker does not have in memory, or beyond [`SHORT_SECONDS`](Self::SHORT_SECONDS) by the measured
