@@ -24,7 +24,7 @@ impl Cluster<'_> {
 
 #[test]
 fn worker_is_ready_while_connected_to_its_manager() {
-    let study = cluster::study(80, 256);
+    let study = cluster::study(160, 256);
     let mut cluster = Cluster::new(&study);
     let token = cluster.call(&["certs", "token", "--dir", "ca", "--ttl", "1h"]).done();
     let manager = cluster.listen.clone();

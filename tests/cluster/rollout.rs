@@ -32,7 +32,7 @@ fn some_more(release: &Release<'_>, id: &str) {
 
 #[test]
 fn workers_are_replaced_added_and_taken_away_while_a_study_runs() {
-    let study = cluster::study(50, 256);
+    let study = cluster::study(160, 256);
     let (responses, tasks) = expected(&study);
     let test = "workers_are_replaced_added_and_taken_away_while_a_study_runs";
     let Some(mut release) = Release::install(test, &study) else { return };

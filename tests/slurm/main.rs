@@ -15,7 +15,7 @@ use std::fs;
 
 #[test]
 fn array_of_workers_runs_a_study_and_drains() {
-    let (study, expected) = site::study(60);
+    let (study, expected) = site::study(150);
     let Some(mut site) = Site::open("array_of_workers_runs_a_study_and_drains", &study) else { return };
     let manager = site.start_manager();
     // Two processors each: a node of four has room for two workers.
@@ -39,9 +39,12 @@ fn array_of_workers_runs_a_study_and_drains() {
     assert!(names.iter().all(|name| executed.contains_key(name)), "{names:?} {executed:?}");
     assert_eq!(lost, 0, "drained workers lose nothing");
 
+    // A second signal would end a step that still removes its files.
+    (0..2).for_each(|index| _ = site.slurm.ended(&format!("{array}_{index}")));
     site.slurm.ask("scancel", &["--signal=TERM", &array]);
     for index in 0..5 {
-        assert_eq!(site.slurm.ended(&format!("{array}_{index}")), "COMPLETED", "{index}");
+        let ended = site.slurm.ended(&format!("{array}_{index}"));
+        assert_eq!(ended, "COMPLETED", "{index}: {}", site.logs());
     }
     assert!(!read(&manager).contains("is lost"), "{}", read(&manager));
     site.scratch_is_empty();
@@ -49,7 +52,7 @@ fn array_of_workers_runs_a_study_and_drains() {
 
 #[test]
 fn node_failure_and_requeue_of_the_manager_cost_no_response() {
-    let (study, expected) = site::study(60);
+    let (study, expected) = site::study(150);
     let test = "node_failure_and_requeue_of_the_manager_cost_no_response";
     let Some(mut site) = Site::open(test, &study) else { return };
     let manager_job = site.submit(&block("The manager", "sbatch deploy"), "--cpus-per-task=1 --mem=1000M");
@@ -87,7 +90,7 @@ fn node_failure_and_requeue_of_the_manager_cost_no_response() {
 
 #[test]
 fn canceled_and_requeued_workers_cost_no_response() {
-    let (study, expected) = site::study(60);
+    let (study, expected) = site::study(150);
     let Some(mut site) = Site::open("canceled_and_requeued_workers_cost_no_response", &study) else { return };
     let manager = site.start_manager();
     let one = format!("--cpus-per-task=1 {WORKER}");
@@ -114,7 +117,7 @@ fn canceled_and_requeued_workers_cost_no_response() {
 
 #[test]
 fn workers_drain_before_the_time_limit_of_their_job() {
-    let (study, expected) = site::study(120);
+    let (study, expected) = site::study(240);
     let Some(mut site) = Site::open("workers_drain_before_the_time_limit_of_their_job", &study) else {
         return;
     };
@@ -142,7 +145,7 @@ fn workers_drain_before_the_time_limit_of_their_job() {
 
 #[test]
 fn manager_submits_replaces_and_ends_jobs_of_workers() {
-    let (study, expected) = site::study(60);
+    let (study, expected) = site::study(150);
     let test = "manager_submits_replaces_and_ends_jobs_of_workers";
     let Some(mut site) = Site::open(test, &study) else { return };
     let heading = "Workers by the manager";

@@ -216,7 +216,7 @@ impl<'a> Site<'a> {
         assert!(left.is_empty(), "{left:?}");
     }
 
-    fn logs(&self) -> String {
+    pub(crate) fn logs(&self) -> String {
         let entries = fs::read_dir(self.study.folder()).expect("a folder");
         let mut logs: Vec<PathBuf> = entries.map(|entry| entry.expect("an entry").path()).collect();
         logs.retain(|path| path.extension().is_some_and(|ending| ending == "log"));

@@ -20,7 +20,7 @@ use pleach_actors::worker::LinkUp;
 use pleach_dispatch::PlanId;
 use pleach_dispatch::directory::TaskRecord;
 use pleach_dispatch::message::{ToManager, ToWorker};
-use pleach_dispatch::plan::{ExecutionPlan, ReuseScope};
+use pleach_dispatch::plan::{ExecutionPlan, GrantOrder, ReuseScope};
 use pleach_dispatch::stage::task_key::{TaskInputId, key};
 use pleach_dispatch::study::StudyOutcome;
 use pleach_regions::{DataRegion, TaskKey, provenance_id};
@@ -186,13 +186,11 @@ fn planted_results_are_refused_counted_and_not_used() {
         let outcome = group.execute(plan).await;
         check(&sets(), &outcome);
         assert_eq!(faulty.sent(), 0, "no worker asked for a planted result");
-        // A task whose look-up a busy machine does not answer in time runs again, and no other.
+        // A task whose look-up a busy machine does not answer in time runs again, and those that the first worker runs while the
+        // second one gets a bucket of its tile. Without shared results, each of both runs nearly all.
         let unanswered = group.sum(|directory| directory.stats.unanswered).await as usize;
-        let runs = group.runs();
-        assert!(
-            (distinct()..=distinct() + unanswered).contains(&runs),
-            "{runs} runs, {unanswered} unanswered"
-        );
+        let (runs, most) = (group.runs(), distinct() + distinct() / 4 + unanswered);
+        assert!((distinct()..=most).contains(&runs), "{runs} runs, {unanswered} unanswered");
         exchange.close().await;
     });
 }
@@ -254,7 +252,9 @@ async fn with_link(cluster: &Cluster, seconds: u64) -> (usize, u64, usize) {
             worker.exchange.observe_link(exchange.address(), 100 * region, Duration::from_secs(seconds));
         }
     }
-    let plan = ExecutionPlan { sharing: ReuseScope::Dataflow, ..plan(&sets, 4) };
+    // In the order of release, a worker gets one bucket at a time, however short: both take part.
+    let (sharing, order) = (ReuseScope::Dataflow, GrantOrder::Release);
+    let plan = ExecutionPlan { sharing, order, ..plan(&sets, 4) };
     let read = TaskInputId::Stored(input_key(0));
     let task = key(&plan.stages[0].tasks[0], &[Value::Integer(1)], [read].into_iter());
     sound.claim(vec![(task, record(task, &[true], digest))]);
@@ -295,13 +295,27 @@ fn workers_report_their_links() {
 fn outputs_behind_a_slow_link_are_computed_again() {
     let cluster = Cluster::new(patient());
     System::new().block_on(async {
-        let (sent, recomputed, runs) = with_link(&cluster, 0).await;
-        assert!(sent > 0, "{sent} outputs sent");
-        assert_eq!(recomputed, 0);
-        // Ten seconds for an output, one for its task.
-        let (sent, recomputed, more_runs) = with_link(&cluster, 10).await;
-        assert_eq!(sent, 0);
-        assert!(recomputed > 0 && more_runs > runs, "{recomputed} run again, {more_runs} and {runs} runs");
+        // A worker that executes all of the tile looks nothing up, so it takes some attempts.
+        let mut found = None;
+        for _ in 0..20 {
+            let (sent, recomputed, runs) = with_link(&cluster, 0).await;
+            assert_eq!(recomputed, 0);
+            if sent > 0 {
+                found = Some(runs);
+                break;
+            }
+        }
+        let runs = found.expect("an output that is sent");
+        for _ in 0..20 {
+            // Ten seconds for an output, one for its task.
+            let (sent, recomputed, more_runs) = with_link(&cluster, 10).await;
+            assert_eq!(sent, 0);
+            if recomputed > 0 {
+                assert!(more_runs > runs, "{recomputed} run again, {more_runs} and {runs} runs");
+                return;
+            }
+        }
+        panic!("no task ran again");
     });
 }
 
