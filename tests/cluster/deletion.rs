@@ -49,7 +49,7 @@ fn with(patches: &[Patch], status: u16) -> Vec<(&str, &str)> {
 #[test]
 fn pods_get_deletion_costs_in_drain_order() {
     // More work than the deadline allows on any machine.
-    let study = cluster::study(60, 256);
+    let study = cluster::study(150, 256);
     let expected = cluster::expected(&study);
     let (mut cluster, kubernetes) = start(&study, &["w0", "w1", "w2"]);
     // No study runs, so all workers are surplus. At first the account lacks the right to set costs.

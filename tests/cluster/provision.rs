@@ -146,7 +146,7 @@ fn killed_worker_is_replaced_and_all_end_with_the_manager() {
 
 #[test]
 fn restarted_manager_adopts_its_workers_and_starts_none_twice() {
-    let study = cluster::study(60, 256);
+    let study = cluster::study(150, 256);
     let expected = cluster::expected(&study);
     let (mut cluster, workers) = cluster(&study, PROCESSES);
     let id = cluster.submit(&["--deadline", "1s"]);

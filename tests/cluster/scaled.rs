@@ -121,7 +121,7 @@ impl<'a> Site<'a> {
 /// Conflicts, expired lists and an expired token delay the manager and stop nothing.
 #[test]
 fn deployment_is_scaled_for_a_study_and_to_its_minimum_after_it() {
-    let study = cluster::study(60, 256);
+    let study = cluster::study(150, 256);
     let expected = cluster::expected(&study);
     let mut site = Site::new(&study, &POOLS.replace("idle_seconds = 1", "idle_seconds = 20"), 2);
     // The first list has 2 pods on several pages, and expires twice.
@@ -158,7 +158,7 @@ fn deployment_is_scaled_for_a_study_and_to_its_minimum_after_it() {
 /// Ends of watches cause one more watch, expired versions one more list, and nothing else lists the pods.
 #[test]
 fn pods_are_watched_through_all_ends_of_a_watch_and_evictions_are_reported() {
-    let study = cluster::study(60, 256);
+    let study = cluster::study(150, 256);
     let expected = cluster::expected(&study);
     let mut site = Site::new(&study, &POOLS.replace("idle_seconds = 1", "idle_seconds = 600"), 0);
     site.kubernetes.disturb_watches(&[
@@ -247,7 +247,7 @@ fn pods_are_listed_without_the_right_to_watch() {
 /// A restarted manager reads the number and keeps it. Without a study, the pods end with the manager.
 #[test]
 fn restarted_manager_keeps_the_number_and_the_last_one_sets_the_minimum() {
-    let study = cluster::study(60, 256);
+    let study = cluster::study(150, 256);
     let expected = cluster::expected(&study);
     let mut site = Site::new(&study, &POOLS.replace("idle_seconds = 1", "idle_seconds = 600"), 0);
     site.cluster.start_manager();
@@ -329,7 +329,7 @@ fn pools_of_the_chart_are_scaled_with_the_rights_of_its_role() {
         assert!(smaller.contains(large), "{large}: {pools}");
         smaller = smaller.replace(large, small);
     }
-    let study = cluster::study(60, 256);
+    let study = cluster::study(150, 256);
     let expected = cluster::expected(&study);
     let mut site = Site::new(&study, &smaller, 0);
     for deployment in ["rel-pleach-spot", "rel-pleach-large"] {
