@@ -59,7 +59,7 @@ impl Manager {
         drop(chosen);
         let Some((worker, (study, bucket))) = found else { return false };
         if self.answer_request(worker) {
-            let _ = self.grant(worker, study, bucket, GrantReason::Request);
+            self.grant(worker, study, bucket, GrantReason::Request);
         }
         true
     }

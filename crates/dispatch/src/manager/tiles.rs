@@ -1,8 +1,8 @@
 //! Tiles: which workers have got buckets of each, in all studies.
 //!
-//! A tile's tasks have results in common with no others, up to equal contents. While one worker alone gets the buckets of a
-//! tile, its look-ups in the result directory would find nothing: it learns so with each bucket (`own_tile`), and learns when
-//! another worker gets the first one. All of this saves messages, and no result depends on it.
+//! Tasks of different tiles share results only where contents are equal. While one worker alone gets the buckets of a tile, its
+//! look-ups in the result directory would find nothing. Each bucket names such a tile (`own_tile`), and the worker gets a message
+//! when another one gets a bucket of it. This saves messages, and no result depends on it.
 //!
 //! Homes are the workers that began the tiles of ended plans: they get the buckets of the next round.
 
@@ -27,8 +27,8 @@ enum TileUsers {
 /// Homes and users of tiles.
 #[derive(Debug, Default)]
 pub(super) struct Tiles {
-    /// Workers that began the tiles of ended plans, by the first input of each tile. The next round of a study has the same tiles, and its tasks find the
-    /// results of this round there.
+    /// Workers that began the tiles of ended plans, by the first input of each tile. The next round of a study has the same tiles,
+    /// and its tasks find the results of this round there.
     homes: BTreeMap<RegionKey, WorkerId>,
     /// By the contents of the tiles, as far as they are known: studies may read one tile from several paths.
     users: BTreeMap<RegionKey, TileUsers>,
