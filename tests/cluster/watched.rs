@@ -39,9 +39,10 @@ fn prometheus_has_data_for_dashboards_and_rules() {
     if !has_tools() {
         return skipped("prometheus_has_data_for_dashboards_and_rules", "there is no prometheus");
     }
-    // The study is long enough for many scrapes.
-    let study = Study::of_tissue(512);
-    study.edit(&[("\"nuclei-moat\"", "'a \"quoted\" name'"), ("trajectories = 2", "trajectories = 40")]);
+    // The study is long enough for many scrapes. Its first tasks take longer than workers wait for a replan: without buckets
+    // that nothing has leased there would be none.
+    let study = Study::of_tissue(1536);
+    study.edit(&[("\"nuclei-moat\"", "'a \"quoted\" name'"), ("trajectories = 2", "trajectories = 10")]);
     let expected = expected(&study);
     let mut cluster = cluster_with_a_pool(&study);
     // Workers that join a study have it replanned, so Prometheus looks before they do.
@@ -54,8 +55,8 @@ fn prometheus_has_data_for_dashboards_and_rules() {
     for (name, metrics) in ["w0", "w1"].into_iter().zip(&workers) {
         // An emulated device, so that panels of devices have data.
         cluster.start_worker(name, &["--metrics", metrics, "--accelerators", "emulate:2x"]);
+        cluster.wait_until(|cluster| cluster.log("manager").contains(": replanned for "));
     }
-    cluster.wait_until(|cluster| cluster.log("manager").contains(": replanned for "));
     prometheus.wait_for("count(up == 1) == 3");
     prometheus.wait_for("sum(pleach_replans_total) >= 1");
     cluster.start_worker("w2", &[]);
