@@ -39,8 +39,8 @@ fn prometheus_has_data_for_dashboards_and_rules() {
     if !has_tools() {
         return skipped("prometheus_has_data_for_dashboards_and_rules", "there is no prometheus");
     }
-    // The study is long enough for many scrapes. Its first tasks take longer than workers wait for a replan: without buckets
-    // that nothing has leased there would be none.
+    // The study is long enough for many scrapes. A replan rebuilds buckets without a lease, soon after a worker joins: on tiles of
+    // this size the first tasks take longer, so that there are some.
     let study = Study::of_tissue(1536);
     study.edit(&[("\"nuclei-moat\"", "'a \"quoted\" name'"), ("trajectories = 2", "trajectories = 10")]);
     let expected = expected(&study);

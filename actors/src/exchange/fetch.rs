@@ -6,6 +6,7 @@ use super::message::{DenyReason, TransferPath};
 use super::peer::Answer;
 use parking_lot::Mutex;
 use pleach_regions::{DataRegion, Digest, RegionKey};
+use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -30,6 +31,10 @@ impl Transfer {
     pub(super) fn subscribe(&self) -> watch::Receiver<Option<Fetched>> {
         self.done.subscribe()
     }
+
+    fn is_awaited(&self) -> bool {
+        self.done.receiver_count() > 0
+    }
 }
 
 /// Joins the transfer of a region, or starts it. A key has one content, so joining callers expect the same.
@@ -41,7 +46,8 @@ pub(super) fn join(
 ) -> watch::Receiver<Option<Fetched>> {
     // One lock for the lookup and the insertion, so that two callers cannot start two transfers.
     let mut transfers = hub.transfers();
-    if let Some(transfer) = transfers.get(&key) {
+    // One without waiting callers is being canceled. The new transfer takes its place.
+    if let Some(transfer) = transfers.get(&key).filter(|transfer| transfer.is_awaited()) {
         transfer.holders.lock().extend_from_slice(from);
         return transfer.done.subscribe();
     }
@@ -63,13 +69,18 @@ struct UnderWay {
     done: watch::Sender<Option<Fetched>>,
 }
 
-impl Drop for UnderWay {
-    fn drop(&mut self) {
-        let mut transfers = self.hub.transfers();
-        // The next transfer of this key may have started.
+impl UnderWay {
+    /// Removes the entry of this transfer. The next one of the same key may have started, and keeps its own.
+    fn remove_from(&self, transfers: &mut HashMap<RegionKey, Transfer>) {
         if transfers.get(&self.key).is_some_and(|transfer| transfer.done.same_channel(&self.done)) {
             transfers.remove(&self.key);
         }
+    }
+}
+
+impl Drop for UnderWay {
+    fn drop(&mut self) {
+        self.remove_from(&mut self.hub.transfers());
     }
 }
 
@@ -101,7 +112,7 @@ async fn run(under_way: UnderWay, holders: Arc<Mutex<Vec<SocketAddr>>>) {
         let mut transfers = hub.transfers();
         if fetched.is_some() || done.receiver_count() == 0 {
             // Removed under the lock that also covers the result, so that no caller joins an ended transfer.
-            transfers.remove(key);
+            under_way.remove_from(&mut transfers);
             done.send_replace(fetched);
             return;
         }

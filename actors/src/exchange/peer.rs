@@ -221,8 +221,12 @@ impl PeerConnection {
             silent = if now == heard && is_waited_for { silent + 1 } else { 0 };
             heard = now;
             if silent >= LOOKS {
-                // A late answer finds no request and is dropped.
-                self.state.lock().waiting.remove(&key);
+                // A late answer finds no request and is dropped. The next request for the region keeps its entry.
+                answered.close();
+                let waiting = &mut self.state.lock().waiting;
+                if waiting.get(&key).is_some_and(oneshot::Sender::is_closed) {
+                    waiting.remove(&key);
+                }
                 return Err(HolderError::Silent(patience));
             }
         }
