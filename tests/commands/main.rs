@@ -14,6 +14,7 @@ mod pbs;
 mod pleach;
 mod region;
 mod replay;
+mod scratch;
 mod segment;
 mod slurm;
 mod storage;
