@@ -18,8 +18,7 @@ fn key(n: u8) -> RegionKey {
 
 #[test]
 fn holder_of_a_region_answers_a_query_and_keeps_the_region() {
-    // The address without a worker is given up after this time.
-    let cluster = Cluster::new(Settings { idle: Duration::from_secs(12), ..patient() });
+    let cluster = Cluster::new(patient());
     let points = (0..2_000_u32).map(|n| f64::from(n.wrapping_mul(0x9e37_79b9) >> 20)).collect();
     let region = Arc::new(DataRegion::Points(Points::new(2, points).unwrap()));
     let selection = Selection::Nearest { at: vec![100.0, 200.0] };
@@ -39,22 +38,25 @@ fn holder_of_a_region_answers_a_query_and_keeps_the_region() {
         let ask = |storage: &Addr<StorageActor>, key, peers: &[SocketAddr]| {
             soon(storage.send(QueryRegion { key, query: query.clone(), peers: peers.to_vec() }))
         };
+        // Asked first, because a storage actor that has not started yet does not answer peers.
+        let local = ask(&far_storage, key(1), &[]).await.unwrap().expect("the holder");
+        assert_eq!((local.found, local.moved_bytes), (Ok(expected.clone()), 0));
         for _ in 0..2 {
             let answer = ask(&near_storage, key(1), &peers).await.unwrap().expect("a holder");
             assert_eq!((answer.found, answer.region_bytes), (Ok(expected.clone()), 16_000));
             assert!(answer.moved_bytes > 0 && answer.moved_bytes < 1_000, "{} bytes", answer.moved_bytes);
         }
         assert_eq!((near.ram.len(), near.exchange.counts().fetched, far.exchange.counts().sent), (0, 0, 0));
-        let local = ask(&far_storage, key(1), &[]).await.unwrap().expect("the holder");
-        assert_eq!((local.found, local.moved_bytes), (Ok(expected.clone()), 0));
         assert_eq!(ask(&near_storage, key(2), &peers).await.unwrap(), None);
         let scalar = far.holds(key(3), &Arc::new(DataRegion::Scalar(1.0)));
         let refused = ask(&near_storage, key(3), &[scalar.address()]).await.unwrap().expect("a holder");
         assert!(matches!(refused.found, Err(QueryError::Element { .. })), "{refused:?}");
-        // A peer that has gone has no answer.
+        // A peer that has gone has no answer. The asking worker gives it up after its time limit for silence.
+        let hasty = Settings { idle: Duration::from_secs(2), ..patient() };
+        let hasty_storage = storage(&Worker::with(&cluster, "w3", None, hasty));
         let gone = scalar.address();
         drop(far_storage);
         soon(scalar.exchange.close()).await;
-        assert_eq!(ask(&near_storage, key(1), &[gone]).await.unwrap(), None);
+        assert_eq!(ask(&hasty_storage, key(1), &[gone]).await.unwrap(), None);
     });
 }
