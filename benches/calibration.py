@@ -3,11 +3,11 @@
 
     benches/calibration.py [--pleach target/release/pleach] [--studies moat vbd …] [--workers 1 2 4] [--rounds 3] [--reuse value]
 
-Each study of synthetic tissue runs in several rounds: by `pleach run --workers 1`, and then by a manager with 1, 2 and more worker
-processes, which share results over QUIC. With the run.json of the `pleach run` of the same round, `pleach simulate` predicts the
-time on these workers; beyond the processors of this machine they share them. The table has medians of the rounds: of both
-times, and of what each prediction is off by. The speed of a virtual machine changes within minutes, so other rounds are not
-compared.
+Each study of synthetic tissue runs in several rounds, by a manager with 1, 2 and more worker processes, which share results over
+QUIC. Before and after each of them, it runs by `pleach run --workers 1`. With the costs in the run.json of both, `pleach simulate`
+predicts the time on these workers; beyond the processors of this machine they share them. The prediction is the mean of the two,
+because the speed of a virtual machine changes within seconds, by up to a third. The table has medians of the rounds: of the
+measured and predicted times, and of what each prediction is off by.
 
 The exit code is 1 where the predictions for 1 or 2 workers are off by more than a tenth and the machine has two processors.
 """
@@ -48,6 +48,10 @@ STUDIES = {
     "correlation": (2, 1024, 'kind = "correlation"\nsampler = "lhs"\nsamples = 160'),
     "small-tiles": (16, 256, 'kind = "moat"\ntrajectories = 24\nlevels = 20'),
 }
+
+
+# Keys of a prediction.
+PREDICTED = ("makespan_seconds", "executed_tasks")
 
 
 def predicted(pleach, folder, name, workers, reuse):
@@ -93,12 +97,20 @@ def main():
             call("tissue", "--out", f"tiles-{name}", "--size", str(side), "--count", str(tiles), "--seed", "3")
             (folder / "study.toml").write_text(STUDY.format(name=name, tiles=name, method=method))
             rounds = {workers: [] for workers in args.workers}
-            for number in range(args.rounds):
-                out = f"{name}-{number}"
-                call("run", "study.toml", "--out", out, "--workers", "1", "--reuse", args.reuse, "--quiet")
+
+            def measure_costs(out):
+                call("run", "study.toml", "--out", out, "--workers", "1", "--reuse", args.reuse, "--quiet", "--overwrite")
+                return out
+
+            before, after = f"{name}-before", f"{name}-after"
+            measure_costs(before)
+            for _ in range(args.rounds):
                 for workers, pairs in rounds.items():
                     run, *_ = one(args, folder, workers, args.reuse)
-                    pairs.append((run, predicted(simulator, folder, out, workers, args.reuse)))
+                    measure_costs(after)
+                    both = [predicted(simulator, folder, out, workers, args.reuse) for out in (before, after)]
+                    pairs.append((run, {key: statistics.mean(it[key] for it in both) for key in PREDICTED}))
+                    before, after = after, before
             for workers, pairs in rounds.items():
                 # What is simulated is the execution: neither planning nor the report.
                 seconds = [run["execution_seconds"] for run, _ in pairs]

@@ -358,7 +358,7 @@ impl StageActor {
             }
             (None, None) => Vec::new(),
         };
-        let short = recall.is_none() && !digests.contains(&true) && self.runs_inline(call);
+        let short = recall.is_none() && self.runs_inline(call, &digests);
         let task = &self.stage.tasks[call.task];
         TaskJob {
             task: self.around.slots[slot.index()].clone(),
@@ -463,9 +463,11 @@ impl Handler<SlotGranted> for StageActor {
         match self.run.start_task(&self.stage, node, missing) {
             Some(call) => {
                 self.begin(slot, call, ctx);
-                self.look_up_ahead(ctx);
-                // After `begin`, so that this demand counts the grant: the worker distrusts one that does not.
-                self.report_demand();
+                // After `begin`, so that this demand counts the grant: the worker distrusts one that does not. In a future, so
+                // that the task reaches its slot before the worker handles the demand.
+                ctx.spawn(
+                    std::future::ready(()).into_actor(self).map(|(), actor, ctx| actor.send_demand(ctx)),
+                );
             }
             // The task was canceled meanwhile, so the slot returns to the worker.
             None => self.report_slot_free(slot),

@@ -28,7 +28,7 @@ use std::time::Instant;
 use tokio::sync::oneshot;
 use tracing::Span;
 
-/// Maximum predicted duration of a task on the actors' own thread. A handover to another thread and back takes as long.
+/// Maximum predicted duration of a task on the actors' own thread, on a worker of many cores.
 pub const SHORT_SECONDS: f64 = 20e-6;
 
 /// Runs one operation.
@@ -49,7 +49,7 @@ pub struct RunTask {
     pub recall: Option<TaskLookup>,
     /// Encoded or spilled outputs that may be read instead of a run.
     pub back: Option<StoredOutputs>,
-    /// The predicted duration is at most [`SHORT_SECONDS`].
+    /// The task runs on the actors' own thread.
     pub short: bool,
     /// Use of the slot's device. `None` runs the task on a core, whatever the slot.
     pub device: Option<DeviceCall>,
@@ -206,14 +206,15 @@ impl Handler<RunTask> for TaskActor {
             return Box::pin(std::future::ready(run_on_core(task, meter)));
         }
         let Some(device) = self.device.clone().filter(|_| task.device.is_some()) else {
-            return Box::pin(run_in_pool(pool, task, meter));
+            // Spawned here and not in the future, which is polled after other actors.
+            return Box::pin(run_in_pool(&pool, task, meter));
         };
         Box::pin(async move {
             let again = task.clone();
             let (result, download) = device.run(task).await;
             let result = match result {
                 Some(result) => result,
-                None => run_in_pool(pool, again, meter).await,
+                None => run_in_pool(&pool, again, meter).await,
             };
             TaskResult { download, ..result }
         })
@@ -230,20 +231,25 @@ impl Handler<PrefetchInputs> for TaskActor {
     }
 }
 
-/// Runs a task on a thread of the pool.
-async fn run_in_pool(pool: Arc<rayon::ThreadPool>, task: RunTask, meter: Meter) -> TaskResult {
+/// Begins a task on a thread of the pool. Returns its result once it has ended.
+fn run_in_pool(
+    pool: &rayon::ThreadPool,
+    task: RunTask,
+    meter: Meter,
+) -> impl Future<Output = TaskResult> + use<> {
+    let (answer, answered) = oneshot::channel();
     // Granted to a core once all accelerators of the worker are closed.
     if task.operation.needs_accelerator() {
         let cause = "the operation needs an accelerator; those of the worker are closed".to_owned();
-        return TaskResult::failed(TaskFailure { at: task.name, cause });
+        let _ = answer.send(TaskResult::failed(TaskFailure { at: task.name, cause }));
+    } else {
+        pool.spawn(move || {
+            // The stage actor may have ended.
+            let _ = answer.send(run_on_core(task, meter));
+        });
     }
-    let (answer, answered) = oneshot::channel();
-    pool.spawn(move || {
-        // The stage actor may have ended.
-        let _ = answer.send(run_on_core(task, meter));
-    });
     let gone = || TaskFailure { at: "task".to_owned(), cause: "the task thread has ended".to_owned() };
-    answered.await.unwrap_or_else(|_| TaskResult::failed(gone()))
+    async move { answered.await.unwrap_or_else(|_| TaskResult::failed(gone())) }
 }
 
 /// Returns the outputs of a task: encoded, spilled, cached or from a run on this thread.

@@ -10,6 +10,14 @@ use pleach_workflow::{Operation, Stage, TaskInput, Value};
 use std::sync::Arc;
 use std::time::Duration;
 
+/// Predicted seconds up to which a task runs on the thread of the actors if the worker has one core: a handover to another thread
+/// and back takes 0.1 ms then, and no other task can run meanwhile. Messages wait for the task. With more cores, the thread serves
+/// more slots, and the limit is the share of one.
+const INLINE_SECONDS: f64 = 250e-6;
+
+/// Speed of digests, a careful value: BLAKE3 on one core digests 2 to 7 GB/s.
+const DIGESTED_BYTES_A_SECOND: f64 = 2e9;
+
 /// Returns, for each task of a stage, the predicted time of the longest path from its start to the end of an instance: with
 /// the parameters of the bucket's first instance.
 pub(super) fn paths(
@@ -35,14 +43,23 @@ pub(super) fn paths(
 }
 
 impl StageActor {
-    /// Returns whether a task is known to take less time than a handover to another thread.
-    pub(super) fn runs_inline(&self, call: &TaskRequest) -> bool {
+    /// Returns whether a task is known to take, with the digests of these outputs, so little time that it runs on the thread of
+    /// the actors.
+    pub(super) fn runs_inline(&self, call: &TaskRequest, digests: &[bool]) -> bool {
         let operation = &*self.operations[call.task];
+        // A process may hang.
+        if operation.is_external() {
+            return false;
+        }
+        let limit = (INLINE_SECONDS / self.around.cores.max(1) as f64).max(SHORT_SECONDS);
+        let digested = operation.outputs().iter().zip(digests).filter(|(_, wanted)| **wanted);
+        let digested_bytes: u64 = digested.map(|(port, _)| port.element.bytes(self.pixels)).sum();
+        let digest_seconds = digested_bytes as f64 / DIGESTED_BYTES_A_SECOND;
         // Only learned costs count: a declaration that is too low would block the thread of all actors.
         let costs = self.around.costs.lock();
         costs
             .predict_learned(operation, &call.arguments, self.pixels)
-            .is_some_and(|seconds| seconds < SHORT_SECONDS)
+            .is_some_and(|seconds| seconds + digest_seconds < limit)
     }
 
     /// Records the measured memory of a task.

@@ -115,7 +115,7 @@ pub(super) struct TaskJob {
     pub(super) digests: Vec<bool>,
     pub(super) recall: Option<TaskLookup>,
     pub(super) back: Option<StoredOutputs>,
-    /// The task is known to take almost no time.
+    /// The task is known to take so little time that it runs on the thread of the actors.
     pub(super) short: bool,
     /// Use of the slot's device.
     pub(super) device: Option<DeviceCall>,

@@ -4,6 +4,7 @@ use crate::costly::Costly;
 use crate::toy::{Input, Watch, expected, input_key, plan, registry};
 use parking_lot::Mutex;
 use pleach_actors::embedded::{EmbeddedEngine, EngineConfig, PlanOutcome, PlanRun};
+use pleach_actors::panic_guard::THREAD_NAME;
 use pleach_actors::storage::Source;
 use pleach_actors::task::Accelerators;
 use pleach_actors::task::unmetered;
@@ -69,16 +70,14 @@ impl Running {
     }
 }
 
-/// The toy operation, which counts its concurrent runs. Each run waits for `wanted` of them, with a time limit. If 1 is
-/// enough, it waits for 1,000 turns of the scheduler.
-struct Crowd {
+/// The toy operation, which calls a function at each run.
+struct Observed {
     inner: Costly,
-    running: Arc<AtomicUsize>,
-    most: Arc<AtomicUsize>,
-    wanted: usize,
+    at_run: Box<dyn Fn() + Send + Sync>,
+    is_external: bool,
 }
 
-impl Operation for Crowd {
+impl Operation for Observed {
     fn name(&self) -> &'static str {
         self.inner.name()
     }
@@ -107,35 +106,34 @@ impl Operation for Crowd {
         self.inner.memory_bytes(pixels)
     }
 
+    fn is_external(&self) -> bool {
+        self.is_external
+    }
+
     fn run(&self, inputs: &[&DataRegion], arguments: &[Value]) -> Result<Vec<DataRegion>, OperationError> {
-        let now = self.running.fetch_add(1, Ordering::SeqCst) + 1;
-        self.most.fetch_max(now, Ordering::SeqCst);
-        let deadline = Instant::now() + Duration::from_secs(60);
-        for turn in 0.. {
-            let is_met = self.most.load(Ordering::SeqCst) >= self.wanted && (turn >= 1000 || self.wanted > 1);
-            if is_met || Instant::now() > deadline {
-                break;
-            }
-            std::thread::yield_now();
-        }
-        self.running.fetch_sub(1, Ordering::SeqCst);
+        (self.at_run)();
         self.inner.run(inputs, arguments)
     }
 }
 
-/// Returns the maximum number of concurrent tasks of one bucket with a branch for each of 8 sets, on 2 slots.
-fn most_at_once(active_paths: Option<NonZeroU32>, wanted: usize) -> usize {
+/// Runs one bucket with a branch for each of so many sets.
+fn run_observed(
+    slots: u32,
+    active_paths: Option<NonZeroU32>,
+    sets: i64,
+    is_external: bool,
+    at_run: impl Fn() + Send + Sync + 'static,
+) {
     let (registry, _) = registry();
     let step = Arc::clone(registry.get("toy.step", 1).expect("the toys' operation"));
-    let most = Arc::new(AtomicUsize::new(0));
-    let crowd = Crowd { inner: Costly(step), running: Arc::default(), most: Arc::clone(&most), wanted };
-    let (slots, (_stop, stopped)) = (NonZeroU32::new(2).expect("at least one slot"), oneshot::channel());
+    let observed = Observed { inner: Costly(step), at_run: Box::new(at_run), is_external };
+    let (_stop, stopped) = oneshot::channel();
     let input: Arc<dyn Source> = Arc::new(Input { value: Ok(1.0), loads: Arc::default() });
     let mut engine = EmbeddedEngine::start(EngineConfig {
-        registry: registry.with(crowd),
+        registry: registry.with(observed),
         sources: HashMap::from([(input_key(0), input)]),
         resources: Resources {
-            slots,
+            slots: NonZeroU32::new(slots).expect("at least one slot"),
             accelerators: Accelerators::default(),
             memory_bytes: u64::MAX,
             active_paths,
@@ -147,17 +145,60 @@ fn most_at_once(active_paths: Option<NonZeroU32>, wanted: usize) -> usize {
         stop: stopped,
     })
     .expect("it starts");
-    let sets: Vec<(usize, [i64; 5])> = (0..8).map(|n| (0, [n, 2, 3, 4, 5])).collect();
+    let sets: Vec<(usize, [i64; 5])> = (0..sets).map(|n| (0, [n, 2, 3, 4, 5])).collect();
     let part = PlanRun {
-        plan: plan(&sets, 8),
+        plan: plan(&sets, sets.len()),
         finished: BTreeSet::new(),
         costs: Arc::new(Mutex::default()),
         observer: Box::new(|_| {}),
         retains_results: false,
     };
     let finished = engine.run(part).expect("the plan runs");
-    assert_eq!(finished.outcome.results.len(), 8);
+    assert_eq!(finished.outcome.results.len(), sets.len());
+}
+
+/// Returns the maximum number of concurrent tasks on 2 slots. Each task waits for `wanted` of them, with a time limit. If 1 is
+/// enough, it waits for 1,000 turns of the scheduler.
+fn most_at_once(active_paths: Option<NonZeroU32>, wanted: usize) -> usize {
+    let (running, most) = (AtomicUsize::new(0), Arc::new(AtomicUsize::new(0)));
+    let seen = Arc::clone(&most);
+    run_observed(2, active_paths, 8, false, move || {
+        let now = running.fetch_add(1, Ordering::SeqCst) + 1;
+        seen.fetch_max(now, Ordering::SeqCst);
+        let deadline = Instant::now() + Duration::from_secs(60);
+        for turn in 0.. {
+            let is_met = seen.load(Ordering::SeqCst) >= wanted && (turn >= 1000 || wanted > 1);
+            if is_met || Instant::now() > deadline {
+                break;
+            }
+            std::thread::yield_now();
+        }
+        running.fetch_sub(1, Ordering::SeqCst);
+    });
     most.load(Ordering::SeqCst)
+}
+
+/// Returns the number of tasks of 50 µs that have run on the thread of the actors, of 160.
+fn inline_tasks(slots: u32, is_external: bool) -> usize {
+    let inline = Arc::new(AtomicUsize::new(0));
+    let seen = Arc::clone(&inline);
+    run_observed(slots, None, 32, is_external, move || {
+        let start = Instant::now();
+        while start.elapsed() < Duration::from_micros(50) {
+            std::hint::spin_loop();
+        }
+        let is_slot = std::thread::current().name().is_some_and(|name| name.starts_with(THREAD_NAME));
+        seen.fetch_add(usize::from(!is_slot), Ordering::SeqCst);
+    });
+    inline.load(Ordering::SeqCst)
+}
+
+#[test]
+fn short_tasks_run_on_the_thread_of_the_actors_by_the_number_of_slots() {
+    // A busy machine measures longer tasks at times, never shorter ones.
+    assert!((0..20).any(|_| inline_tasks(1, false) > 0), "one slot: a handover takes longer");
+    assert_eq!(inline_tasks(16, false), 0, "the thread serves 16 slots");
+    assert_eq!(inline_tasks(1, true), 0, "the process of an external operation may hang");
 }
 
 #[test]

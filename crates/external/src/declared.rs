@@ -191,6 +191,10 @@ impl<R: Runs> Operation for DeclaredOperation<R> {
         self.needs_accelerator().then_some(self)
     }
 
+    fn is_external(&self) -> bool {
+        true
+    }
+
     fn needs_accelerator(&self) -> bool {
         self.0.declared().needs_accelerator
     }

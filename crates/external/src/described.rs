@@ -206,6 +206,10 @@ impl Operation for DescribedOperation {
         &self.of.components
     }
 
+    fn is_external(&self) -> bool {
+        true
+    }
+
     fn needs_accelerator(&self) -> bool {
         self.of.needs_accelerator
     }

@@ -244,6 +244,11 @@ pub trait Operation: Send + Sync {
         &[]
     }
 
+    /// Returns whether the operation runs in another process, which it waits for.
+    fn is_external(&self) -> bool {
+        false
+    }
+
     /// Returns the variant for accelerators. `None` if the operation runs on cores only.
     fn accelerated(&self) -> Option<&dyn Accelerated> {
         None

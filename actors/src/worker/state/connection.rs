@@ -154,8 +154,8 @@ impl ManagerConnection {
         earlier?;
         let since = self.last_reports.map(|last| now.duration_since(last));
         let wait = since.and_then(|since| COLLECTED_FOR.checked_sub(since));
-        // Without a second process there is nothing to save, and without a link nothing to wait for.
-        let waits = self.unacknowledged.is_repeating() && self.is_open() && !self.collected.is_full();
+        // Without a link there is nothing to wait for.
+        let waits = self.is_open() && !self.collected.is_full();
         match wait.filter(|_| waits) {
             Some(wait) => Ok(is_first.then_some(wait)),
             None => self.flush(now).map(|()| None),

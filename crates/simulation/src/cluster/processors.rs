@@ -9,18 +9,18 @@ use super::{Cluster, DueEvent};
 use pleach_dispatch::LeaseId;
 use pleach_dispatch::message::{TaskOutcome, TaskReport};
 
-/// 0.02 ms of a processor beside each task, in workers and manager together: 0.00 to 0.04 ms with tiles of 256 x 256 px on
-/// loopback (`benches/RESULTS.md`, 2026-11-28). Tasks of tiles that several workers have at once take 0.3 ms, for their look-ups.
-const TASK_SECONDS: f64 = 0.02e-3;
+/// 0.06 ms of a processor beside each task, in workers and manager together: 0.04 to 0.08 ms with tiles of 256 x 256 px on
+/// loopback (`benches/RESULTS.md`, 2026-11-29). Tasks of tiles that several workers have at once take 0.3 ms, for their look-ups.
+const TASK_SECONDS: f64 = 0.06e-3;
 
 /// 0.9 ms of a processor beside a task for each 10^6 pixels of its image beyond [`CACHED_PIXELS`]: its outputs are digested and
-/// kept, and tasks on other processors wait for memory. Measured with tiles of 256 x 256 to 1024 x 1024 px (same section).
+/// kept, and tasks on other processors wait for memory. Measured with tiles of 256 x 256 to 1024 x 1024 px (2026-11-28).
 const PIXEL_SECONDS: f64 = 0.9e-9;
 
 /// Images of 256 x 256 px stay in the cache of a processor.
 const CACHED_PIXELS: u64 = 1 << 16;
 
-/// This part of the work beside a task delays the next task of its slot, even with a processor to spare (same section).
+/// This part of the work beside a task delays the next task of its slot, even with a processor to spare (2026-11-28).
 const DELAYING_PART: f64 = 1.0 / 6.0;
 
 /// A rate that differs less from that of the running instances is not applied, which would move all their ends.

@@ -170,11 +170,15 @@ fn reports_that_exceed_a_frame_together_are_sent_apart() {
 }
 
 #[test]
-fn worker_in_one_process_collects_nothing() {
+fn worker_in_one_process_collects_reports_and_awaits_no_acknowledgment() {
     let (worker, mut manager) = pair();
     let mut connection = ManagerConnection::new(false).with_link(Box::new(worker.link), worker.incoming);
     let now = Instant::now();
-    connection.report(STUDY, report(0), now).unwrap();
-    connection.report(STUDY, report(1), now).unwrap();
-    assert_eq!(arrived(&mut manager), [format!("{STUDY}: [0]"), format!("{STUDY}: [1]")]);
+    for instance in 0..3 {
+        connection.report(STUDY, report(instance), now).unwrap();
+    }
+    assert_eq!(arrived(&mut manager), [format!("{STUDY}: [0]")]);
+    connection.flush(now).unwrap();
+    assert_eq!(arrived(&mut manager), [format!("{STUDY}: [1, 2]")]);
+    assert!(!connection.has_unacknowledged());
 }

@@ -32,11 +32,6 @@ impl UnacknowledgedReports {
         Self { repeats, queue: VecDeque::new(), count: 0, acknowledged: 0 }
     }
 
-    /// Returns whether the worker may reconnect and repeat reports.
-    pub(super) fn is_repeating(&self) -> bool {
-        self.repeats
-    }
-
     /// Queues the frame of a message with the reports of these instances.
     pub(super) fn push(&mut self, ended: Vec<(LeaseId, InstanceId)>, frame: &[u8]) {
         if self.repeats {
