@@ -158,6 +158,7 @@ fn manager_submits_replaces_and_ends_jobs_of_workers() {
         ("--mem=64G", "--mem=1000M"),
         ("cores = 16", "cores = 1"),
         ("startup_seconds = 120", "startup_seconds = 5"),
+        ("price_per_hour = 0 ", "price_per_hour = 36\nbilling_seconds = 1 "),
         ("driver = \"command\"", "driver = \"command\"\nidle_seconds = 1"),
     ];
     let pools = small.iter().fold(pools, |pools, (old, new)| {
@@ -186,4 +187,12 @@ fn manager_submits_replaces_and_ends_jobs_of_workers() {
     site.slurm.wait_until(|slurm| slurm.ask("squeue", &["-h", "-o", "%i"]).is_empty());
     assert_eq!(read(&manager).matches("is being started").count(), 2, "{}", read(&manager));
     site.scratch_is_empty();
+    // A job costs 0.01 for each second, from its submission to its end. The study has a deadline, which it meets.
+    let cost = site.final_cost();
+    let number = |key: &str| cost[key].as_f64().expect("a number");
+    assert_eq!((&cost["workers_started"], &cost["workers_lost"]), (&2.into(), &1.into()), "{cost}");
+    assert!(submit.contains("--deadline 90m") && number("seconds") < 5400.0, "{cost}");
+    let paid = cost["pools"][0]["paid_seconds"].as_f64().expect("a number");
+    assert!(paid > 0.0 && (number("cost") - 0.01 * paid).abs() < 1e-6, "{cost}");
+    assert!(number("predicted_cost") > 0.0, "{cost}");
 }

@@ -191,6 +191,13 @@ impl<'a> Site<'a> {
         wait_until(|| pool()["joined"] == count, || self.logs());
     }
 
+    /// The cost of the study, once its workers have ended.
+    pub(crate) fn final_cost(&self) -> Value {
+        let cost = || self.json("pleach status --json")["studies"][0]["cost"].take();
+        wait_until(|| cost()["is_final"] == true, || self.logs());
+        cost()
+    }
+
     /// Numbers of tasks that each worker executed, and the number of instances lost with workers.
     pub(crate) fn executed(&self) -> (BTreeMap<String, u64>, u64) {
         let totals = self.json("pleach explain 1 --json");
