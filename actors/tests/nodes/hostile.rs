@@ -431,7 +431,8 @@ async fn memory_is_bounded_under_ten_thousand_half_open() {
     // Peers trusted without a proof of their address, the good worker, and one that is just ending.
     assert!(most <= cluster.settings.trusting + 2, "{most} connections");
     let grown = resident_bytes().saturating_sub(before);
-    assert!(grown < 64 << 20, "{grown} bytes more");
+    // Other tests of this process take up to 70 MB meanwhile. 10,000 connections would take several hundred.
+    assert!(grown < 160 << 20, "{grown} bytes more");
     good.check().await;
     until(|| server.connections() == 0).await;
     let told = cluster.notices();
