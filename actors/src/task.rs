@@ -1,6 +1,6 @@
-//! The task actor: one slot of a worker. It runs one operation at a time on the thread pool, or directly if the operation
-//! takes less time than waking a thread. The slot of an accelerator has two threads (`device_threads`), and one
-//! that uploads the inputs of its next task (`prefetch`).
+//! The task actor: one slot of a worker. It runs one operation at a time on the thread pool, or on the thread of the actors if
+//! the task is short (ADR 63). The slot of an accelerator has two threads (`device_threads`), and one that uploads the inputs of
+//! its next task (`prefetch`).
 
 mod accelerators;
 mod device_fault;
