@@ -441,7 +441,7 @@ async fn ten_thousand_half_open() {
         }
         (server, most)
     });
-    let (server, most) = soon(flood).await.unwrap();
+    let (server, most) = soon(flood).await.expect("the flood ends");
     // Peers trusted without a proof of their address, the good worker, and one that is just ending.
     assert!(most <= cluster.settings.trusting + 2, "{most} connections");
     let grown = resident_bytes().saturating_sub(before);
