@@ -200,8 +200,10 @@ impl Pool {
             Taken::Idle(pooled) => *pooled,
             Taken::Reserved(reserved) => self.start(launch, reserved)?,
         };
-        let _running = Running { pool: self, id: pooled.process.id() };
+        let mut running = Running { pool: self, id: Some(pooled.process.id()) };
         let TaskEnd { result, is_reusable } = task(&mut pooled.process, pooled.idle_bytes);
+        // From here on the process is given back, and soon counts as running for another task.
+        running.id = None;
         self.give_back(kind_of(launch), pooled, is_reusable);
         result
     }
@@ -293,16 +295,19 @@ enum Taken<'a> {
     Reserved(Reserved<'a>),
 }
 
-/// A running process. It counts until its end, also after a panic.
+/// Ends the count of a running process whose task panics.
 struct Running<'a> {
     pool: &'a Pool,
-    id: u32,
+    /// `None` once the process is given back.
+    id: Option<u32>,
 }
 
 impl Drop for Running<'_> {
     fn drop(&mut self) {
-        self.pool.processes.lock().running.remove(&self.id);
-        self.pool.returned.notify_all();
+        if let Some(id) = self.id {
+            self.pool.processes.lock().running.remove(&id);
+            self.pool.returned.notify_all();
+        }
     }
 }
 
@@ -357,3 +362,6 @@ fn serve(inbox: &Receiver<Job>, pool: &Weak<Pool>) {
 
 /// Limits of starting a process and loading its operations: models are loaded from disk.
 pub(crate) const START_LIMITS: Limits = Limits { timeout: Duration::from_mins(10), bytes: u64::MAX };
+
+#[cfg(test)]
+mod tests;
