@@ -5,6 +5,7 @@ use crate::cluster::{self, Cluster, expected};
 use crate::mounted::Disk;
 use crate::place::Place;
 use crate::pleach::pleach;
+use crate::sharing::signal;
 use crate::skipped;
 use crate::study::Study;
 use crate::units::granted_bytes;
@@ -15,9 +16,13 @@ use std::time::Duration;
 
 /// A study with this `durability`.
 fn study(durable: &str) -> Study {
-    let study = cluster::study(8, 192);
+    longer_study(durable, 8)
+}
+
+fn longer_study(durable: &str, trajectories: u32) -> Study {
+    let study = cluster::study(trajectories, 192);
     let seed = format!("seed = 500\ndurability = \"{durable}\"");
-    study.edit(&[("trajectories = 2", "trajectories = 8"), ("seed = 500", &seed)]);
+    study.edit(&[("trajectories = 2", &format!("trajectories = {trajectories}")), ("seed = 500", &seed)]);
     study
 }
 
@@ -36,20 +41,27 @@ fn regions(cluster: &Cluster<'_>) -> usize {
 
 #[test]
 fn outputs_of_lost_workers_are_read_from_the_shared_tier() {
-    let study = study("outputs");
+    let study = longer_study("outputs", 24);
     let expected = expected(&study);
     for seed in seeds() {
         let mut cluster = Cluster::new(&study);
         let folder = shared(&cluster);
-        for name in ["w0", "w1"] {
+        let names = ["w0", "w1"];
+        for name in names {
             cluster.start_worker(name, &["--lustre", &folder]);
         }
         let id = cluster.submit(&[]);
         cluster.wait_for_responses(&id, moment(seed));
-        assert!(regions(&cluster) > 0, "nothing is shared");
+        cluster.wait_until(|cluster| regions(cluster) > 0 || cluster.has_ended(&id));
+        // Neither completes the study before both are killed.
+        for name in names {
+            signal("STOP", cluster.workers[name].id());
+        }
+        assert!(!cluster.has_ended(&id), "seed {seed}: the study is too short");
         // The two workers take all other regions with them.
-        cluster.kill_worker("w0");
-        cluster.kill_worker("w1");
+        for name in names {
+            cluster.kill_worker(name);
+        }
         for name in ["w2", "w3"] {
             cluster.start_worker(name, &["--lustre", &folder]);
         }

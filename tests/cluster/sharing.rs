@@ -148,7 +148,7 @@ fn study_completes_while_a_claimer_hangs() {
     }
 }
 
-fn signal(name: &str, process: u32) {
+pub(crate) fn signal(name: &str, process: u32) {
     let status =
         Command::new("bash").args(["-c", &format!("kill -{name} {process}")]).status().expect("bash");
     assert!(status.success());

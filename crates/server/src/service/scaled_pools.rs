@@ -141,6 +141,8 @@ impl ScaledPools {
         let now_seconds = self.now();
         let counts: Vec<(u32, u32)> =
             self.members.iter().map(|member| self.connected(&view, member.number)).collect();
+        // First: a number that this step lowers needs the costs of workers that have joined since the last one.
+        (self.removal_order, self.workers) = (status.drain_order, view.workers);
         for (number, (serving, draining)) in counts.into_iter().enumerate() {
             let desired = status.pools.get(self.members[number].number).map_or(0, |pool| pool.desired);
             let desired = is_known.then_some(desired);
@@ -148,7 +150,6 @@ impl ScaledPools {
             let effects = self.members[number].machine.step(input);
             self.execute(number, effects);
         }
-        (self.removal_order, self.workers) = (status.drain_order, view.workers);
         true
     }
 
