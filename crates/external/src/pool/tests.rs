@@ -1,3 +1,5 @@
+//! Tests of the processes of a pool.
+
 use super::*;
 use std::process::Command;
 use std::sync::atomic::AtomicUsize;
@@ -29,8 +31,8 @@ impl Launch for Sleep {
     }
 }
 
-/// A task gets a process at the moment in which another gives it back. If the process did not count for it, further ones would
-/// start beyond the limit.
+/// A task gets a process as soon as another gives it back. If the process did not count for it, further ones would start beyond the
+/// limit.
 #[test]
 fn given_back_process_counts_for_the_next_task() {
     const THREADS: usize = 4;
