@@ -62,7 +62,8 @@ fn deadline_and_budget_determine_desired_workers() {
 /// The study is planned without workers. Two workers need more buckets than one.
 #[test]
 fn buckets_of_trtma_are_replanned_when_workers_join() {
-    let study = cluster::study(10, 128);
+    // Several seconds of work, so that the second worker joins while the first has buckets left.
+    let study = cluster::study(60, 128);
     let expected = cluster::expected(&study);
     let mut cluster = Cluster::new(&study);
     let id = cluster.submit(&["--strategy", "trtma"]);
