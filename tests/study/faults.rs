@@ -76,10 +76,17 @@ fn bytes(folder: &Path) -> u64 {
 /// may end before this process looks: then it starts again.
 fn start_and_wait_for_bytes(folder: &Path, start: impl Fn() -> Child) -> Child {
     let begun = Instant::now();
+    let mut ends = Vec::new();
     let mut child = start();
     while bytes(folder) < 100_000 {
-        assert!(begun.elapsed() < DEADLINE, "nothing is written");
-        if child.try_wait().expect("a child").is_some() {
+        assert!(
+            begun.elapsed() < DEADLINE,
+            "nothing is written; ends of runs: {ends:?}; folder: {:?}; probe: {:?}",
+            fs::read_dir(folder).map(Iterator::count),
+            fs::write(folder.with_file_name("probe"), "")
+        );
+        if let Some(status) = child.try_wait().expect("a child") {
+            ends.push(status.code());
             child = start();
         }
         std::thread::yield_now();
