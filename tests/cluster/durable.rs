@@ -57,7 +57,7 @@ fn outputs_of_lost_workers_are_read_from_the_shared_tier() {
         for name in names {
             signal("STOP", cluster.workers[name].id());
         }
-        assert!(!cluster.has_ended(&id), "seed {seed}: the study is too short");
+        assert!(!cluster.has_ended(&id), "seed {seed}: nothing is shared, or the study is too short");
         // The two workers take all other regions with them.
         for name in names {
             cluster.kill_worker(name);

@@ -202,7 +202,7 @@ impl Pool {
         };
         let mut running = Running { pool: self, id: Some(pooled.process.id()) };
         let TaskEnd { result, is_reusable } = task(&mut pooled.process, pooled.idle_bytes);
-        // From here on the process is given back, and soon counts as running for another task.
+        // First: once the process is given back, it may count as running for another task.
         running.id = None;
         self.give_back(kind_of(launch), pooled, is_reusable);
         result
