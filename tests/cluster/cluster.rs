@@ -44,6 +44,8 @@ pub(crate) struct Cluster<'a> {
     pub(crate) listen: String,
     pub(crate) http: String,
     pub(crate) workers: BTreeMap<String, Child>,
+    /// The length of the manager's log when each worker started, by name.
+    logged_before: BTreeMap<String, usize>,
     /// Address of a proxy that workers connect to instead, if any.
     pub(crate) through: Option<String>,
     /// Hosts and mounts of processes that do not run directly on this machine, by name. The commands of clients run at
@@ -77,6 +79,7 @@ impl<'a> Cluster<'a> {
             listen: String::new(),
             http: String::new(),
             workers: BTreeMap::new(),
+            logged_before: BTreeMap::new(),
             through: None,
             places: BTreeMap::new(),
             called: BTreeMap::new(),
@@ -224,9 +227,22 @@ impl<'a> Cluster<'a> {
     }
 
     fn spawn_worker(&mut self, name: &str, mut command: Command) {
+        self.logged_before.insert(name.to_owned(), self.log("manager").len());
         let log = File::options().create(true).append(true).open(self.path(&format!("{name}.log")));
         let child = command.stdout(log.expect("a log")).stderr(Stdio::inherit()).spawn().expect("it starts");
         assert!(self.workers.insert(name.to_owned(), child).is_none(), "{name} runs");
+    }
+
+    /// Waits until all workers have joined. On a busy machine, a study may otherwise end before some of them do.
+    pub(crate) fn wait_for_workers(&self) {
+        self.wait_until(|cluster| {
+            let log = cluster.log("manager");
+            let has_joined = |name: &String| {
+                let since = log.get(cluster.logged_before[name]..).unwrap_or(&log);
+                since.contains(&format!("worker {name} joined with"))
+            };
+            cluster.workers.keys().all(has_joined)
+        });
     }
 
     /// Kills a worker with SIGKILL.

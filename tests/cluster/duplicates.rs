@@ -43,7 +43,7 @@ fn worker_with_a_copied_certificate_is_refused_and_backs_off() {
     let study = cluster::study(2, 64);
     let expected = expected(&study);
     let mut cluster = Cluster::of(&study, 1);
-    cluster.wait_until(|cluster| cluster.log("manager").contains("worker w0 joined with"));
+    cluster.wait_for_workers();
     start_copy(&mut cluster);
     cluster.wait_until(|cluster| cluster.log("manager").contains(TOLD));
     cluster.let_pass(WHILE);
@@ -63,7 +63,8 @@ fn worker_with_a_copied_certificate_is_refused_and_backs_off() {
     let remark = workers[0]["remarks"][0].as_str().expect("a remark");
     assert!(remark.starts_with("the same certificate is used at "), "{remark}");
     // The first worker continues over its existing link.
-    assert_eq!(cluster.submit_and_wait(&[]), expected);
+    let id = cluster.submit_at_once(&[]);
+    assert_eq!(cluster.completed(&id), expected);
     assert_eq!(count(&cluster.log("manager"), "worker w0 joined with"), 1);
     assert_eq!(count(&cluster.log("w0"), "connected to"), 1);
 

@@ -40,7 +40,7 @@ fn start_small_worker(cluster: &mut Cluster<'_>) {
     let called = called.iter().chain(&["--cores", "1", "--memory", LITTLE]);
     cluster.called.insert("w0".to_owned(), called.map(|arg| (*arg).to_owned()).collect());
     cluster.start_worker("w0", &[]);
-    cluster.wait_until(|cluster| cluster.log("manager").contains("worker w0 joined with"));
+    cluster.wait_for_workers();
 }
 
 /// Waits until a worker has executed tasks of the study, then cancels it.

@@ -36,7 +36,7 @@ fn a_study_that_no_worker_can_hold_is_refused_with_the_numbers() {
     let study = cluster::study(2, 512);
     let mut cluster = Cluster::new(&study);
     cluster.start_worker("w0", &["--memory", "1MB"]);
-    cluster.wait_until(|cluster| cluster.log("manager").contains("worker w0 joined with"));
+    cluster.wait_for_workers();
     let answer = cluster.ask(&["submit", "study.toml"]);
     assert_eq!(answer.code, 2, "{answer:?}");
     assert!(answer.stderr.contains("MB at once on a worker, and the largest worker has 1 MB"), "{answer:?}");

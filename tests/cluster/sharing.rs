@@ -50,8 +50,6 @@ fn four_workers_execute_hardly_more_tasks_than_one() {
         assert_eq!((from_peers, planned_transfers(&one)), (0, 0));
         drop(one);
         let cluster = Cluster::of(&study, 4);
-        // The study is planned for the workers that are there.
-        cluster.wait_until(|cluster| cluster.log("manager").matches("joined with").count() == 4);
         let (shared, tasks, from_peers) = executed(&cluster, &["--reuse", reuse]);
         assert_eq!(shared, alone, "{reuse}");
         // Without the directory it is 1.2 times as many (value). Claims that wait for memory or a lost message cost a few.
@@ -75,7 +73,6 @@ fn tasks_of_tiles_that_one_worker_alone_has_are_not_looked_up() {
     for name in ["w0", "w1"] {
         cluster.start_worker(name, &["--metrics", "127.0.0.1:0"]);
     }
-    cluster.wait_until(|cluster| cluster.log("manager").matches("joined with").count() == 2);
     let (responses, tasks, _) = executed(&cluster, &["--reuse", "value"]);
     assert_eq!(responses, cluster::expected(&study));
     let look_ups: f64 = ["w0", "w1"].iter().map(|worker| look_ups(&metrics(&cluster, worker))).sum();

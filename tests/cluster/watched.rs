@@ -60,7 +60,7 @@ fn prometheus_has_data_for_dashboards_and_rules() {
     prometheus.wait_for("count(up == 1) == 3");
     prometheus.wait_for("sum(pleach_replans_total) >= 1");
     cluster.start_worker("w2", &[]);
-    cluster.wait_until(|cluster| cluster.log("manager").contains("worker w2 joined with"));
+    cluster.wait_for_workers();
     prometheus.wait_for("sum(pleach_worker_joins_total) >= 3");
     // The prediction starts once each stage has run a task.
     prometheus.wait_for("max(pleach_study_remaining_seconds) > 0");

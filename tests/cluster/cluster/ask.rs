@@ -17,15 +17,22 @@ impl Cluster<'_> {
         answer(command.current_dir(self.study.folder()).args(all))
     }
 
-    /// Submits the study. Returns its id.
+    /// Submits the study once all workers have joined. Returns its id.
     pub(crate) fn submit(&self, options: &[&str]) -> String {
+        self.wait_for_workers();
+        self.submit_at_once(options)
+    }
+
+    /// Submits the study, whether workers have joined or not. Returns its id.
+    pub(crate) fn submit_at_once(&self, options: &[&str]) -> String {
         let args: Vec<&str> = ["submit", "study.toml"].iter().chain(options).copied().collect();
         self.ask(&args).done().trim().to_owned()
     }
 
-    /// Submits the study from a file system that only the client sees, as from another machine. Returns `None` if the system
-    /// denies mounts.
+    /// Submits the study once all workers have joined, from a file system that only the client sees, as from another machine.
+    /// Returns `None` if the system denies mounts.
     pub(crate) fn submit_from_elsewhere(&self) -> Option<String> {
+        self.wait_for_workers();
         let place = self.path("elsewhere");
         fs::create_dir_all(&place).expect("a folder");
         let script =
