@@ -19,6 +19,7 @@ mod workflow;
 use crate::cli::{BucketArgs, Command, TaskOrderArg};
 use crate::exit::CommandResult;
 use crate::operations;
+use pleach_actors::worker::ProcessMemory;
 use pleach_execution::cost_history;
 use pleach_study::PreparedStudy;
 use pleach_workflow::Registry;
@@ -117,8 +118,9 @@ fn meter(work: &mut dyn FnMut()) -> Option<u64> {
     Some(pleach_pages::metered(work).1)
 }
 
-/// Measures the process: returns the bytes of its live blocks, of those that the allocator keeps for reuse, and of the processes
-/// that run external operations.
-fn process_bytes() -> Option<u64> {
-    Some(pleach_pages::allocated_bytes() + pleach_pages::idle_bytes() + operations::process_bytes())
+/// Measures the memory: the live blocks of this process with those that the allocator keeps for reuse, and the processes that run
+/// external operations.
+fn process_bytes() -> Option<ProcessMemory> {
+    let own_bytes = pleach_pages::allocated_bytes() + pleach_pages::idle_bytes();
+    Some(ProcessMemory { own_bytes, external_bytes: operations::process_bytes() })
 }

@@ -36,7 +36,9 @@ pub use drain::{LeaveNow, SetTimeLimit, StartDrain};
 pub use metrics::{GetWorkerMetrics, WorkerMetrics};
 pub use reattach::LinkUp;
 pub use retention::{DropRetained, HasWork};
-pub use setup::{InputReader, ProcessBytes, RemoteSetup, Resources, WorkerEvent, WorkerSetup, unmeasured};
+pub use setup::{
+    InputReader, ProcessBytes, ProcessMemory, RemoteSetup, Resources, WorkerEvent, WorkerSetup, unmeasured,
+};
 
 use crate::stage::{InstanceSelection, TAIL_TASKS};
 use crate::transport::{Incoming, Link};
@@ -158,6 +160,9 @@ impl WorkerActor {
         self.report_spillable();
         for (lease, (here_bytes, missing_bytes)) in self.running.changed_inputs(&self.setup.ram) {
             self.core.handle_inputs(lease, here_bytes, missing_bytes);
+        }
+        if let Some(memory) = (self.setup.resources.process_bytes)() {
+            self.core.handle_processes(memory.external_bytes);
         }
         // Last, because it may grant slots.
         self.core.handle_stored(self.setup.ram.held_bytes());

@@ -16,6 +16,7 @@ mod client;
 mod devices;
 mod faults;
 mod instrument;
+mod memory;
 mod mixed;
 mod networks;
 mod path;

@@ -28,7 +28,8 @@ impl WorkerActor {
         let needed = counted.min(self.core.needed_bytes());
         let mut results = self.tasks.results();
         let budget = self.setup.resources.memory_bytes;
-        let process_bytes = (self.setup.resources.process_bytes)();
+        let memory = (self.setup.resources.process_bytes)();
+        let process_bytes = memory.map(|memory| memory.own_bytes + memory.external_bytes);
         let free_bytes = budget.saturating_sub(needed);
         let capacity = result_capacity(budget, free_bytes, results.shelf.idle_bytes(), process_bytes);
         let target = results.eviction_target(capacity);

@@ -33,7 +33,7 @@ pub struct Resources {
     pub active_paths: Option<NonZeroU32>,
     /// Measures the memory of tasks.
     pub meter: Meter,
-    /// Measures the process.
+    /// Measures the processes.
     pub process_bytes: ProcessBytes,
 }
 
@@ -50,13 +50,22 @@ impl Resources {
     }
 }
 
-/// Returns the bytes that the process has allocated. `None` if they are not measured. Results that wait for reuse give way, so
-/// that plans and other memory without a budget of their own stay within that of the worker.
-pub type ProcessBytes = fn() -> Option<u64>;
+/// Measured memory of a worker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ProcessMemory {
+    /// Bytes that this process has allocated. Results that wait for reuse give way, so that plans and other memory without a
+    /// budget of their own stay within that of the worker.
+    pub own_bytes: u64,
+    /// Resident bytes of the processes that run external operations. Tasks and results give way.
+    pub external_bytes: u64,
+}
+
+/// Returns the memory of the worker's processes. `None` if it is not measured.
+pub type ProcessBytes = fn() -> Option<ProcessMemory>;
 
 /// [`ProcessBytes`] without measurement.
 #[must_use]
-pub fn unmeasured() -> Option<u64> {
+pub fn unmeasured() -> Option<ProcessMemory> {
     None
 }
 

@@ -183,6 +183,12 @@ impl Worker {
         }
     }
 
+    /// Updates the resident bytes of the processes that run external operations. They take a part of the budget, except for the
+    /// minimum memory of the studies. Call it before [`handle_stored`](Self::handle_stored), which may grant tasks.
+    pub fn handle_processes(&mut self, bytes: u64) {
+        self.memory.set_processes(bytes);
+    }
+
     /// Updates the stored bytes that can be spilled, since no running bucket reads them, and the free bytes of the spill
     /// tier. Call it before [`handle_stored`](Self::handle_stored), which may grant tasks.
     pub fn handle_spillable(&mut self, movable_bytes: u64, free_bytes: u64) {

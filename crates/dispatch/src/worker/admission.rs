@@ -4,7 +4,8 @@
 //! (see [`dry_run`](crate::dry_run)). Any further task is admitted only if the worker can return to this order at any
 //! time:
 //!
-//! 1. *It fits.* Held bytes, bytes reserved by running tasks and the task's own bytes are within the budget.
+//! 1. *It fits.* Held bytes, bytes reserved by running tasks and the task's own bytes are within the budget, less the bytes of
+//!    processes that run external operations.
 //! 2. *All can finish.* When the running tasks are done, the started buckets can be finished one after the
 //!    other, in order of rank, and the stored outputs of their instances can be read and released: paths that hold a
 //!    part of their memory cannot deadlock.

@@ -7,11 +7,11 @@ use pleach_dispatch::stage::NodeId;
 use pleach_dispatch::worker::{Effect, Worker};
 use pleach_dispatch::{BucketId, LeaseId, PlanId, SlotId};
 
-const NONE: [u64; 0] = [];
+pub(crate) const NONE: [u64; 0] = [];
 
 /// Creates a worker with 4 slots and `bytes` of memory, and one study of 3 stages that needs at least
 /// `min_bytes`.
-fn worker(bytes: u64, min_bytes: u64) -> Worker {
+pub(crate) fn worker(bytes: u64, min_bytes: u64) -> Worker {
     let mut worker = Worker::new(4, MemoryBudget { bytes, ..MemoryBudget::UNLIMITED });
     worker.handle_study(PlanId::first_round(0), 3, min_bytes);
     effects(&mut worker);
@@ -19,13 +19,13 @@ fn worker(bytes: u64, min_bytes: u64) -> Worker {
 }
 
 /// Assigns a bucket under a lease of the same number.
-fn assign(worker: &mut Worker, number: u64, stage: u32) {
+pub(crate) fn assign(worker: &mut Worker, number: u64, stage: u32) {
     worker.handle_assigned(LeaseId(number), stage, BucketId(number as u32), GrantReason::Request);
 }
 
 /// Demand of an unstarted bucket with one ready task of `bytes`. After the task, the bucket holds these bytes
 /// and needs no more.
-fn task(bytes: u64) -> BucketDemand {
+pub(crate) fn task(bytes: u64) -> BucketDemand {
     let forecast = MemoryForecast { growth_bytes: bytes, finish_bytes: bytes };
     BucketDemand {
         ready: 1,
@@ -65,7 +65,7 @@ fn effects(worker: &mut Worker) -> Vec<Effect> {
 }
 
 /// Returns the leases of the grants among the effects.
-fn grants(worker: &mut Worker) -> Vec<u64> {
+pub(crate) fn grants(worker: &mut Worker) -> Vec<u64> {
     let lease = |effect| match effect {
         Effect::Grant { lease, .. } => Some(lease.0),
         _ => None,

@@ -7,6 +7,7 @@ mod estimates;
 mod memory;
 #[path = "../support/node.rs"]
 mod node;
+mod processes;
 mod rehearsal;
 mod scaling;
 #[path = "../support/shapes.rs"]

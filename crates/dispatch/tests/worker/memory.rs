@@ -123,6 +123,24 @@ proptest! {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
+    /// Beside processes of any size, the rest of the budget is never exceeded, and the minimum memory suffices.
+    #[test]
+    fn processes_take_a_part_of_the_budget(
+        study in studies().prop_filter("see `rehearsal`", |study| !study.crosses),
+        slots in slots(),
+        more in prop_oneof![Just(0u64), 1u64..200],
+        process_bytes in 0u64..1000,
+        seed: u64,
+    ) {
+        let study = rehearsed(study, 4);
+        let left = study.plan.needs.min_bytes + more;
+        let budget = left + process_bytes;
+        let setup = Setup { slots, budget, active_paths: None, believed: 4, seed, below: 0 };
+        let mut node = Node::new(&study, setup, &BTreeSet::new());
+        node.worker.handle_processes(process_bytes);
+        all_is_done_within(&mut node, &study, left)?;
+    }
+
     /// A budget that is never reached leads to the same execution as no budget.
     #[test]
     fn ample_memory_never_delays_a_task(study in studies(), slots in 1u32..5, seed: u64) {

@@ -12,6 +12,10 @@ use crate::memory_model::{BucketDemand, MemoryBudget};
 #[derive(Debug)]
 pub(crate) struct Memory {
     budget: MemoryBudget,
+    /// Bytes of the processes that run external operations.
+    process_bytes: u64,
+    /// These have become fewer since the last update of the stored bytes.
+    has_fewer_processes: bool,
     /// Bytes of regions in this worker's storage.
     stored_bytes: u64,
     /// Bytes of replicas of other workers' regions that are being fetched.
@@ -45,12 +49,27 @@ impl SpillRoom {
 
 impl Memory {
     pub(crate) fn of(budget: MemoryBudget) -> Self {
-        Self { budget, stored_bytes: 0, coming_bytes: 0, spill: SpillRoom::default(), peak_bytes: 0 }
+        let spill = SpillRoom::default();
+        Self {
+            budget,
+            process_bytes: 0,
+            has_fewer_processes: false,
+            stored_bytes: 0,
+            coming_bytes: 0,
+            spill,
+            peak_bytes: 0,
+        }
     }
 
-    /// Returns the bytes of the budget.
+    /// Returns the bytes of the budget that processes leave, at least those with which all known studies can be finished.
     pub(crate) fn budget_bytes(&self) -> u64 {
-        self.budget.bytes
+        let left_bytes = self.budget.bytes.saturating_sub(self.process_bytes);
+        left_bytes.max(self.budget.min_bytes.min(self.budget.bytes))
+    }
+
+    /// Updates the bytes of processes.
+    pub(crate) fn set_processes(&mut self, bytes: u64) {
+        self.has_fewer_processes |= bytes < std::mem::replace(&mut self.process_bytes, bytes);
     }
 
     /// Returns the bytes with which all known studies can be finished one task at a time.
@@ -66,9 +85,10 @@ impl Memory {
         self.stored_bytes
     }
 
-    /// Updates the stored bytes. Returns whether they are fewer than before.
+    /// Updates the stored bytes. Returns whether they, or those of processes, are fewer than before.
     pub(crate) fn set_stored(&mut self, bytes: u64) -> bool {
-        bytes < std::mem::replace(&mut self.stored_bytes, bytes)
+        let is_fewer = bytes < std::mem::replace(&mut self.stored_bytes, bytes);
+        std::mem::take(&mut self.has_fewer_processes) || is_fewer
     }
 
     /// Returns the bytes of stored regions and of replicas on their way.
@@ -89,7 +109,7 @@ impl Memory {
     /// whether it does.
     pub(crate) fn begin_copy(&mut self, needed_bytes: u64, bytes: u64) -> bool {
         let needed = needed_bytes.saturating_add(self.budget.min_bytes);
-        let fits = needed.saturating_add(bytes) <= self.budget.bytes;
+        let fits = needed.saturating_add(bytes) <= self.budget_bytes();
         // The manager reports the bytes. Their sum is exact, so that the ends of all fetches leave 0.
         let coming_bytes = self.coming_bytes.checked_add(bytes).filter(|_| fits);
         if let Some(coming_bytes) = coming_bytes {
