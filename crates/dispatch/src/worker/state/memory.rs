@@ -61,7 +61,7 @@ impl Memory {
         }
     }
 
-    /// Returns the bytes of the budget that processes leave, at least those with which all known studies can be finished.
+    /// Returns the bytes of the budget that processes leave, at least the minimum memory of the studies.
     pub(crate) fn budget_bytes(&self) -> u64 {
         let left_bytes = self.budget.bytes.saturating_sub(self.process_bytes);
         left_bytes.max(self.budget.min_bytes.min(self.budget.bytes))
