@@ -7,9 +7,10 @@ import sys
 import tempfile
 import unittest
 from pathlib import Path
+from unittest import mock
 
 import pleach_studies
-from pleach_studies import find_program, operation
+from pleach_studies import find_program, manifest, operation
 
 MODULE = '''
 import statistics
@@ -81,6 +82,12 @@ class Manifests(unittest.TestCase):
         # An installed package would be a distribution of its own.
         text = answer.stdout.replace('"pleach-studies", ', "")
         self.assertEqual((text, answer.stderr, answer.returncode), (MANIFEST, "", 0))
+
+    def test_distributions_of_python_3_10_are_those_of_later_ones(self) -> None:
+        with mock.patch.object(manifest.sys, "version_info", (3, 10)):
+            found = manifest._distributions()
+        for top in ("numpy", "scipy", "skimage"):
+            self.assertEqual(found[top], [{"skimage": "scikit-image"}.get(top, top)])
 
     def test_the_program_reads_the_manifest(self) -> None:
         self.assertEqual(self.call("dark", "--out", "pleach.toml").returncode, 0)

@@ -9,6 +9,7 @@ from contextlib import redirect_stderr
 from pathlib import Path
 from unittest import mock
 
+import pleach_studies
 from pleach_studies import PleachError, Study, find_program
 
 
@@ -41,8 +42,11 @@ class Programs(unittest.TestCase):
     def test_the_variable_precedes_the_path(self) -> None:
         self.replaced("exit 0")
         self.assertEqual(find_program(), str(self.folder / "pleach"))
+        # That of a wheel precedes the path.
+        packed = Path(pleach_studies.__file__).with_name("_bin") / "pleach"
+        expected = packed if packed.is_file() else self.folder / "pleach"
         with mock.patch.dict(os.environ, {"PLEACH": "", "PATH": str(self.folder)}):
-            self.assertEqual(find_program(), str(self.folder / "pleach"))
+            self.assertEqual(find_program(), str(expected))
 
     def test_messages_and_exit_statuses(self) -> None:
         for script, message, code in [

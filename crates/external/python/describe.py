@@ -58,21 +58,6 @@ def closure(requires, installed):
     return found, missing
 
 
-def tops(distribution):
-    """Returns the top-level modules of a distribution."""
-    names = set()
-    for file in distribution.files or []:
-        first = file.parts[0]
-        if first in ("..", "__pycache__") or first.endswith((".dist-info", ".egg-info", ".data")):
-            continue
-        if len(file.parts) > 1:
-            names.add(first)
-        elif first.endswith((".py", ".so", ".pyd")):
-            names.add(first.split(".")[0])
-    # Packages of operating systems have no list of files.
-    return names or set((distribution.read_text("top_level.txt") or distribution.metadata["Name"]).split())
-
-
 def editable_source(distribution):
     """Returns the source folder of a distribution that is installed as editable (PEP 610). None for others."""
     direct = json.loads(distribution.read_text("direct_url.json") or "{}")

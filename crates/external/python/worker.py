@@ -116,7 +116,7 @@ def distributions_of(tops):
         return name.lower().replace("_", "-").replace(".", "-")
 
     # Some libraries import others where these are installed, such as scikit-learn pandas.
-    having = metadata.packages_distributions()
+    having = distributions_by_top()
     found = {normalized(name): name for top in tops for name in having.get(top, [top])}
     required = set()
     for name in found.values():

@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// The program that describes an environment. It runs in the environment's interpreter.
-const DESCRIBE: &str = include_str!("../python/describe.py");
+const DESCRIBE: &str =
+    concat!(include_str!("../python/distributions.py"), "\n\n", include_str!("../python/describe.py"));
 
 /// An interpreter with the distributions that it finds.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -10,7 +10,7 @@ import ast
 import importlib
 import importlib.metadata
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
 
@@ -70,9 +70,25 @@ def required(modules: Iterable[ModuleType]) -> list[str]:
             tops.add(top)
             beside = [folder / f"{name.replace('.', '/')}.py" for folder in folders]
             waiting.extend(file for file in beside if file.is_file())
-    installed = importlib.metadata.packages_distributions()
+    installed = _distributions()
     names = {name for top in tops - set(sys.stdlib_module_names) for name in installed.get(top, [])}
     return sorted(names, key=str.lower)
+
+
+def _distributions() -> Mapping[str, list[str]]:
+    """Returns the names of distributions by top-level module."""
+    if sys.version_info >= (3, 11):
+        return importlib.metadata.packages_distributions()
+    # Python 3.10 misses distributions without top_level.txt, such as numpy.
+    found: dict[str, list[str]] = {}
+    for distribution in importlib.metadata.distributions():
+        listed = (distribution.read_text("top_level.txt") or "").split()
+        files = [file.parts for file in distribution.files or []]
+        folders = {parts[0] for parts in files if len(parts) > 1}
+        modules = {parts[0].removesuffix(".py") for parts in files if len(parts) == 1 and parts[0].endswith(".py")}
+        for top in {*listed, *folders, *modules}:
+            found.setdefault(top, []).append(distribution.metadata["Name"])
+    return found
 
 
 def _imports(tree: ast.AST) -> Iterable[str]:

@@ -4,7 +4,6 @@ The request is a JSON document on stdin. The answer on stdout is a JSON document
 refusal. Text that the script prints goes to stderr.
 """
 
-import importlib.metadata
 
 
 def module_name(file):
@@ -47,7 +46,7 @@ def distributions(script, folder):
             files.append(file)
             with open(os.path.join(folder, file), "rb") as stream:
                 waiting += imported_tops(ast.parse(stream.read(), file))
-    known = importlib.metadata.packages_distributions()
+    known = distributions_by_top()
     found = {name for top in seen for name in known.get(top, [])[:1] if not own_files(top, folder)}
     return sorted(found | {"numpy"}), sorted(files)
 

@@ -13,6 +13,7 @@ use thiserror::Error;
 
 /// The program, in the order of its definitions.
 const PROGRAM: &str = concat!(
+    include_str!("../../python/distributions.py"),
     include_str!("../../python/instrument/calls.py"),
     include_str!("../../python/instrument/facts.py"),
     include_str!("../../python/instrument/flow.py"),

@@ -18,8 +18,12 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 /// The program that runs operations. It runs in the environment's interpreter.
-const WORKER: &str =
-    concat!(include_str!("../../python/regions.py"), "\n\n", include_str!("../../python/worker.py"));
+const WORKER: &str = concat!(
+    include_str!("../../python/distributions.py"),
+    include_str!("../../python/regions.py"),
+    "\n\n",
+    include_str!("../../python/worker.py")
+);
 
 /// Settings of a kind of process.
 #[derive(Debug)]
