@@ -260,7 +260,8 @@ impl ManagerActor {
         record
     }
 
-    /// Lets the study's observer know the overheads of buckets that reports have measured.
+    /// Lets the study's observer know the overheads of buckets that reports have measured. Work stealing uses what its replanner
+    /// knows by then.
     fn observe_overheads(&mut self, study: PlanId) {
         let overheads = self.core.take_bucket_overheads(study);
         if overheads.is_empty() || self.service.is_none() {
@@ -269,6 +270,10 @@ impl ManagerActor {
         overheads.iter().for_each(|seconds| self.counters.overhead.record(*seconds));
         if let Some(running) = self.studies.get_mut(&study) {
             (running.observer)(StudyEvent::BucketOverheads(&overheads));
+            let replanner = running.replanner.as_ref();
+            if let Some(seconds) = replanner.and_then(|replanner| replanner.bucket_overhead_seconds()) {
+                self.core.handle_bucket_overhead(study, seconds);
+            }
         }
     }
 

@@ -35,7 +35,8 @@ pub struct ExecutionPlan {
     pub retained: Vec<(u32, u32)>,
     /// Order of grants.
     pub order: GrantOrder,
-    /// Overhead of a bucket that the buckets were made for, in seconds. Work stealing makes no bucket with less work.
+    /// Overhead of a bucket that the buckets were made for, in seconds, or as measured since then. Work stealing makes no bucket
+    /// with less work.
     pub bucket_overhead_seconds: f64,
 }
 

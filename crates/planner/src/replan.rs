@@ -113,8 +113,7 @@ impl StudyReplanner {
 
     /// Returns the number of buckets for each slot, by the overhead of a bucket.
     fn weigh_overhead(&self, tables: &ReplanTables, slots: NonZeroUsize) -> NonZeroUsize {
-        let measured = || self.costs.as_ref().map_or(0.0, |costs| costs.lock().bucket_overhead_seconds());
-        let overhead = self.overhead_seconds.unwrap_or_else(measured);
+        let overhead = self.bucket_overhead_seconds().unwrap_or(0.0);
         let loads: Vec<StageLoad> = tables.stages.iter().map(ReplannedStage::load).collect();
         weigh_overhead(&loads, slots, overhead).buckets_per_core
     }
@@ -142,6 +141,14 @@ impl Replanner for StudyReplanner {
         }
         let costs = costs.lock();
         tables.stages.iter().any(|stage| stage.has_new_costs(&costs))
+    }
+
+    fn bucket_overhead_seconds(&self) -> Option<f64> {
+        let measured = || {
+            let costs = self.costs.as_ref()?.lock();
+            costs.measured_bucket_overhead().map(|_| costs.bucket_overhead_seconds())
+        };
+        self.overhead_seconds.or_else(measured)
     }
 
     fn replan(&mut self, snapshot: &StudySnapshot, slots: u32) -> Option<Vec<BucketPlan>> {

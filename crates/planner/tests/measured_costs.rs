@@ -259,12 +259,25 @@ fn greater_measured_overhead_makes_fewer_buckets_of_a_running_study() {
     }
 }
 
+/// Work stealing uses it from then on.
+#[test]
+fn overhead_is_known_after_several_leases() {
+    let planned = planned(StrategyName::Ranges, ReuseScope::Dataflow);
+    let overhead = || planned.replanner.bucket_overhead_seconds();
+    assert_eq!(overhead(), None, "that of the plan stays");
+    (0..7).for_each(|_| planned.costs.lock().observe_bucket_overhead(5.0));
+    assert_eq!(overhead(), None);
+    planned.costs.lock().observe_bucket_overhead(5.0);
+    assert_eq!(overhead(), Some(5.0));
+}
+
 #[test]
 fn given_overhead_replaces_the_measured_one() {
     let with = |given: f64, measured: f64| {
         let mut planned = planned(StrategyName::Ranges, ReuseScope::Dataflow);
         planned.replanner = planned.replanner.with_overhead(Some(given));
         (0..10).for_each(|_| planned.costs.lock().observe_bucket_overhead(measured));
+        assert_eq!(planned.replanner.bucket_overhead_seconds(), Some(given));
         replanned_buckets(&mut planned)
     };
     assert_eq!((with(0.0, 600.0), with(600.0, 0.0)), (12, 4));

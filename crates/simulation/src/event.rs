@@ -124,6 +124,13 @@ pub enum Event {
         /// The buckets that replace those of the same instances.
         buckets: Vec<BucketPlan>,
     },
+    /// The overhead of a bucket of a study is known.
+    BucketOverhead {
+        /// The study.
+        study: PlanId,
+        /// Its microseconds.
+        overhead_us: u64,
+    },
     /// A worker drains.
     Drain {
         /// The worker.
@@ -289,6 +296,9 @@ impl Event {
                 let new = NewBuckets::new(buckets.clone());
                 let replanned = new.and_then(|new| manager.handle_replanned(*study, new));
                 return ManagerReply::Accepted(replanned.is_ok());
+            }
+            Self::BucketOverhead { study, overhead_us } => {
+                manager.handle_bucket_overhead(*study, *overhead_us as f64 / 1e6);
             }
             Self::Drain { worker } => manager.handle_drain(*worker),
             Self::Replicate { worker, study, lease, instance, regions } => {

@@ -138,6 +138,9 @@ pub fn event_in_words(event: &Event) -> String {
         Event::Replanned { study, buckets } => {
             format!("{study} is replanned into {} buckets", buckets.len())
         }
+        Event::BucketOverhead { study, overhead_us } => {
+            format!("a bucket of {study} has an overhead of {overhead_us} us")
+        }
         Event::Drain { worker } => format!("{worker} is asked to drain"),
         Event::Replicate { worker, study, lease, instance, regions } => {
             let regions = regions.len();

@@ -270,6 +270,31 @@ fn small_tasks_behind_a_queue_go_in_larger_buckets() {
     assert!(learned.makespan_seconds < unlearned.makespan_seconds, "{learned:?}, {unlearned:?}");
 }
 
+/// Two tiles on 8 nodes, after 8 tiles whose leases have shown the overhead of a bucket.
+#[test]
+fn work_shorter_than_the_measured_overhead_is_not_stolen() {
+    let stolen = |set_up: fn(Cluster) -> Cluster, overhead_seconds: f64| {
+        let recipe = |tiles, instances| SyntheticWorkload {
+            tiles,
+            instances,
+            values: 6,
+            task_seconds: 0.05,
+            first_seconds: Some(1.0),
+            cut: Bucketing::Trtma(NonZeroUsize::new(6).expect("6")),
+            ..RECIPE
+        };
+        let mut schedule = Scenario { tick_ms: 10, replan: true, ..schedule(8, recipe(8, 20)) };
+        schedule.studies.push((60_000, recipe(2, 60)));
+        let mut cluster = set_up(Cluster::new(schedule, true, false).with_bucket_overhead(overhead_seconds));
+        let figures = cluster.run().expect("it comes to its end");
+        (figures.shared, figures.makespan_seconds)
+    };
+    let (learned, unlearned) = (stolen(|cluster| cluster, 5.0), stolen(Cluster::without_times, 5.0));
+    assert!(learned.0 <= 2 && unlearned.0 >= 10, "{learned:?}, {unlearned:?}");
+    assert!(learned.1 < unlearned.1, "{learned:?}, {unlearned:?}");
+    assert!(stolen(|cluster| cluster, 0.0).0 >= 8, "without an overhead, idle nodes help");
+}
+
 /// 1 ms: far below the overheads that change a plan.
 #[test]
 fn buckets_without_a_queue_stay_as_they_are() {

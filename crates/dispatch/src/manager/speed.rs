@@ -134,6 +134,13 @@ impl Manager {
         self.studies.get_mut(&id).map(Study::take_bucket_overheads).unwrap_or_default()
     }
 
+    /// Updates the overhead of a bucket of a study, in seconds ([`Study::handle_bucket_overhead`]).
+    pub fn handle_bucket_overhead(&mut self, id: PlanId, seconds: f64) {
+        if let Some(study) = self.studies.get_mut(&id) {
+            study.handle_bucket_overhead(seconds);
+        }
+    }
+
     /// Counts the slots of workers that are not draining, weighted by speed.
     #[must_use]
     pub fn slots_by_speed(&self) -> u32 {

@@ -51,4 +51,9 @@ impl Study {
     pub fn take_bucket_overheads(&mut self) -> Vec<f64> {
         self.clocks.take_measured()
     }
+
+    /// Updates the overhead of a bucket, in seconds: from now on, work stealing makes no bucket with less work.
+    pub fn handle_bucket_overhead(&mut self, seconds: f64) {
+        self.plan.bucket_overhead_seconds = seconds;
+    }
 }

@@ -27,6 +27,12 @@ pub trait Replanner: Send {
         false
     }
 
+    /// Returns the overhead of a bucket in seconds that a replan would use now. `None` if the study keeps that of its plan. As
+    /// fast as [`has_new_costs`](Self::has_new_costs).
+    fn bucket_overhead_seconds(&self) -> Option<f64> {
+        None
+    }
+
     /// Returns the ranks of all instances ([`ExecutionPlan::ranks`](crate::plan::ExecutionPlan::ranks)) if the last replan
     /// has changed them.
     fn take_ranks(&mut self) -> Option<Vec<f32>> {

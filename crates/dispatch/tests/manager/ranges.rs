@@ -101,10 +101,16 @@ fn tiles_stay_on_the_worker_that_began_them() {
 /// Returns the steal requests of the first two ticks with an overhead of a bucket, for a worker beside two leases: 4 instances of
 /// 1 s, and 2 of 3 s whose readers take another second.
 fn asked(ranks: &[f32], bucket_overhead_seconds: f64) -> Vec<String> {
+    asked_once(ranks, bucket_overhead_seconds, None)
+}
+
+/// As [`asked`], with the overhead of the plan and that measured since.
+fn asked_once(ranks: &[f32], bucket_overhead_seconds: f64, measured: Option<f64>) -> Vec<String> {
     let instances = [vec![(0, None); 6], vec![(1, Some(4)), (1, Some(5))]].concat();
     let plan = chain(&instances, &[&[0, 1, 2, 3], &[4, 5], &[6], &[7]]);
     let (mut manager, workers) =
         manager(ExecutionPlan { ranks: ranks.to_vec(), bucket_overhead_seconds, ..plan }, 3);
+    measured.into_iter().for_each(|seconds| manager.handle_bucket_overhead(STUDY, seconds));
     for worker in workers {
         ask(&mut manager, worker);
     }
@@ -128,6 +134,14 @@ fn steal_moves_more_work_than_the_overhead_of_its_bucket() {
     assert_eq!(asked(&RANKS, 3.0), [""; 0]);
     // Unknown times may be longer.
     assert_eq!(asked(&[], 3.0), ["share w0 0", "share w1 1"]);
+}
+
+/// The overhead of the plan may have been measured in another hour.
+#[test]
+fn steal_moves_more_work_than_the_overhead_measured_since_the_plan() {
+    assert_eq!(asked_once(&RANKS, 0.0, Some(2.5)), ["share w1 1"]);
+    assert_eq!(asked_once(&RANKS, 0.0, Some(3.0)), [""; 0]);
+    assert_eq!(asked_once(&RANKS, 3.0, Some(0.0)), ["share w1 1", "share w0 0"]);
 }
 
 #[test]

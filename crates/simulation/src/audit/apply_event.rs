@@ -51,7 +51,7 @@ impl Audit {
             | Event::Spare { worker, study, lease, instances, .. } => {
                 expect(self.returned(*worker, *study, *lease, instances, answer))?;
             }
-            Event::Replanned { .. } | Event::Tick | Event::Drain { .. } => {}
+            Event::Replanned { .. } | Event::BucketOverhead { .. } | Event::Tick | Event::Drain { .. } => {}
             Event::LeaseEnd { worker, at_us } => self.limit_time(*worker, Duration::from_micros(*at_us)),
             Event::Ran { worker, study, instance, tasks } => {
                 self.note_ran(*worker, *study, *instance, tasks);

@@ -66,7 +66,7 @@ impl Cluster {
                     return Ok(());
                 }
                 self.apply(Event::Ran { worker, study, instance, tasks })?;
-                self.learn_bucket_overheads(study);
+                self.learn_bucket_overheads(study)?;
                 Ok(())
             }
             WorkerMessage::Lacking(study, lease, instance, keys) => {

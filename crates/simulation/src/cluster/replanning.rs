@@ -88,18 +88,24 @@ impl Cluster {
     }
 
     /// Learns the overheads of buckets that a report has measured, and schedules a replan if they need other buckets.
-    pub(super) fn learn_bucket_overheads(&mut self, study: PlanId) {
+    pub(super) fn learn_bucket_overheads(&mut self, study: PlanId) -> Result<(), Violation> {
         let overheads = self.observed.take_bucket_overheads(study);
         // Without an overhead, measured times are those of ticks.
         if self.bucket_overhead_us == 0 || overheads.is_empty() {
-            return;
+            return Ok(());
         }
         overheads.iter().for_each(|seconds| self.costs.lock().observe_bucket_overhead(*seconds));
         if self.replans[study.index()].replanner.is_none() {
             self.replans[study.index()].replanner = self.replanner(study);
         }
-        if self.replans[study.index()].replanner.as_ref().is_some_and(Replanner::has_new_costs) {
+        let replanner = self.replans[study.index()].replanner.as_ref();
+        if replanner.is_some_and(Replanner::has_new_costs) {
             self.schedule_replan(study);
+        }
+        let replanner = self.replans[study.index()].replanner.as_ref();
+        match replanner.and_then(Replanner::bucket_overhead_seconds) {
+            Some(seconds) => self.apply(Event::BucketOverhead { study, overhead_us: (seconds * 1e6) as u64 }),
+            None => Ok(()),
         }
     }
 
