@@ -20,6 +20,7 @@ mod hostile;
 mod manager;
 #[path = "../support/outcome.rs"]
 mod outcome;
+mod overheads;
 mod prefetch;
 mod query;
 mod quic;

@@ -6,7 +6,7 @@ use actix::prelude::*;
 use parking_lot::Mutex;
 use pleach_actors::manager::{
     Cancel, Connect, DropStudyResults, GetView, ManagerActor, ManagerView, PendingWorker, RecordDurable,
-    RetainResults, ServiceHooks, StartPlan, StudyEvent, StudyRequest,
+    RetainResults, ServiceHooks, StartPlan, StudyRequest,
 };
 use pleach_actors::transport::clock::SystemClock;
 use pleach_actors::transport::in_memory::{MemoryEnd, pair};
@@ -25,15 +25,15 @@ use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 
 /// Time limit for tests that would otherwise hang, 60 s: far beyond the duration of any of them.
-const DEADLINE: Duration = Duration::from_secs(60);
+pub(crate) const DEADLINE: Duration = Duration::from_secs(60);
 
 /// Returns the manager's next message.
-async fn said(incoming: &mut Incoming) -> ToWorker {
+pub(crate) async fn said(incoming: &mut Incoming) -> ToWorker {
     let frame = tokio::time::timeout(DEADLINE, incoming.recv()).await.expect("the manager speaks");
     codec::decode(&frame.expect("the link is there")).expect("a message")
 }
 
-fn service() -> ServiceHooks {
+pub(crate) fn service() -> ServiceHooks {
     ServiceHooks {
         number: 7,
         epoch: 1,
@@ -46,7 +46,10 @@ fn service() -> ServiceHooks {
 }
 
 /// Waits until the manager's view is as asked.
-async fn viewed(manager: &Addr<ManagerActor>, is_so: impl Fn(&ManagerView) -> bool) -> ManagerView {
+pub(crate) async fn viewed(
+    manager: &Addr<ManagerActor>,
+    is_so: impl Fn(&ManagerView) -> bool,
+) -> ManagerView {
     let looking = async {
         loop {
             let view = manager.send(GetView).await.expect("the manager lives");
@@ -64,7 +67,7 @@ fn joining(slots: u32, incarnation: u64, before: Option<ReattachState>) -> ToMan
 }
 
 /// Worker that joins and requests no work.
-fn idler(manager: &Addr<ManagerActor>, slots: u32) -> MemoryEnd {
+pub(crate) fn idler(manager: &Addr<ManagerActor>, slots: u32) -> MemoryEnd {
     let (near, far) = pair();
     manager.do_send(Connect {
         link: Box::new(near.link),
@@ -77,7 +80,7 @@ fn idler(manager: &Addr<ManagerActor>, slots: u32) -> MemoryEnd {
 }
 
 /// Returns a study of two stages with `instances` each, in buckets of `bucket`.
-fn study(instances: i64, bucket: usize, done: oneshot::Sender<StudyOutcome>) -> StudyRequest {
+pub(crate) fn study(instances: i64, bucket: usize, done: oneshot::Sender<StudyOutcome>) -> StudyRequest {
     let sets: Vec<(usize, [i64; 5])> = (0..instances).map(|n| (0, [n, 0, 0, 1, 2])).collect();
     request(plan(&sets, bucket), done)
 }
@@ -288,57 +291,6 @@ fn measured_links_are_those_that_a_transfer_can_have() {
         assert_eq!(report(500.0, 1.0, 3).await, Some(3.0));
         assert_eq!(report(500.0, f64::INFINITY, 4).await, Some(3.0));
         assert_eq!(report(f64::INFINITY, 4.0, 5).await, Some(4.0));
-    });
-}
-
-/// The clock of the manager is that of its shell, finer than its ticks. The task takes 50 ms of the 120 ms at least.
-#[test]
-fn overheads_of_buckets_are_measured_from_grant_to_report() {
-    System::new().block_on(async {
-        let manager = ManagerActor::for_service(service()).start();
-        let (done, _outcome) = oneshot::channel();
-        let measured: Arc<Mutex<Vec<f64>>> = Arc::default();
-        let overheads = Arc::clone(&measured);
-        let observer = Box::new(move |event: StudyEvent<'_>| {
-            if let StudyEvent::BucketOverheads(seconds) = event {
-                overheads.lock().extend(seconds);
-            }
-        });
-        let id = PlanId::first_round(1);
-        let study = StudyRequest { observer, ..study(6, 1, done) };
-        manager.send(StartPlan { id, study }).await.unwrap();
-        let mut worker = idler(&manager, 4);
-        let send = |message: ToManager| {
-            worker.link.send(codec::encode(&message).expect("a message")).expect("the link is there");
-        };
-        send(ToManager::Request { buckets: 4, after: None });
-        let mut leases = Vec::new();
-        while leases.len() < 4 {
-            if let ToWorker::Assign { lease, work, .. } = said(&mut worker.incoming).await {
-                leases.push((lease, work.instances[0].id));
-            }
-        }
-        let granted = Instant::now();
-        viewed(&manager, |_| granted.elapsed() >= Duration::from_millis(120)).await;
-        let ran = TaskOutcome::Ran { seconds: 0.05, predicted_seconds: 0.0, digests: 0, digest_seconds: 0.0 };
-        let task = TaskReport {
-            task: 0,
-            stage: 0,
-            done: ran,
-            cache_seconds: 0.0,
-            provenance: TaskProvenance::default(),
-        };
-        let report = |(lease, instance)| {
-            let end = ReportedEnd::Done { results: Vec::new(), shared: Vec::new() };
-            Report { lease, instance, end, tasks: vec![task] }
-        };
-        let reports = leases.into_iter().map(report).collect();
-        send(ToManager::Reports { study: id, reports });
-        viewed(&manager, |view| view.studies[0].tasks == 4).await;
-        // The first of them reads the tile's file for the first time.
-        let measured = measured.lock();
-        assert_eq!(measured.len(), 3, "{measured:?}");
-        assert!(measured.iter().all(|seconds| *seconds >= 0.069), "{measured:?}");
     });
 }
 
