@@ -90,13 +90,24 @@ fn expected_time_of_an_answer_is_limited() {
     assert_eq!(grants(&mut manager, worker), "4");
 }
 
+/// Requests in advance bring the requested buckets only, once the worker has as many leases as it may get unasked.
 #[test]
-fn number_of_short_buckets_is_limited() {
-    let masks = Manager::MAX_SHORT_BUCKETS as u32 + 9;
+fn number_of_leases_with_short_buckets_is_limited() {
+    let masks = Manager::MAX_SHORT_LEASES as u32 + 9;
     let (mut manager, worker) = compared(comparisons(masks), masks, 1e-7);
     manager.handle_request(worker, 1, None);
     let granted = grants(&mut manager, worker);
-    assert_eq!(granted.matches('~').count(), Manager::MAX_SHORT_BUCKETS, "{granted}");
+    assert_eq!(granted.split(' ').count(), Manager::MAX_SHORT_LEASES, "{granted}");
+    manager.handle_request(worker, 2, None);
+    let next = masks + 1 + Manager::MAX_SHORT_LEASES as u32;
+    assert_eq!(grants(&mut manager, worker), format!("{next} {}", next + 1));
+    // Four reports make room for one bucket unasked.
+    for lease in 0..4 {
+        report(&mut manager, worker, (masks + 1 + lease).into(), masks + 1 + lease, 1, 1e-7);
+    }
+    effects(&mut manager);
+    manager.handle_request(worker, 1, None);
+    assert_eq!(grants(&mut manager, worker), format!("{} ~{}", next + 2, next + 3));
 }
 
 #[test]

@@ -219,7 +219,7 @@ impl Audit {
         let answer = self.answer.as_mut();
         let fits = answer.is_some_and(|(to, of, stage, short)| {
             *short += 1;
-            (*to, *of, *stage) == (worker, study, work.stage) && *short <= Manager::MAX_SHORT_BUCKETS
+            (*to, *of, *stage) == (worker, study, work.stage) && *short <= Manager::MAX_SHORT_LEASES
         });
         require(fits, "short bucket without an answer that it comes along with", work)
     }

@@ -14,8 +14,8 @@ impl Manager {
     /// manager and back. Another worker does not wait longer for them.
     pub const SHORT_SECONDS: f64 = 4e-3;
 
-    /// Maximum number of buckets that come along with one. A tile has a few hundred masks to compare.
-    pub const MAX_SHORT_BUCKETS: usize = 64;
+    /// Number of leases up to which a worker gets short buckets. Each event on a worker takes time for each of its leases.
+    pub const MAX_SHORT_LEASES: usize = 64;
 
     /// Grants more buckets of the stage of `granted`. The worker has just got that one, with `instances`, for its request for any
     /// bucket or for one `after` a stage.
@@ -33,7 +33,8 @@ impl Manager {
         let Some((stage, seconds)) = self.short_stage(granted) else { return };
         let per_instance = seconds / self.speed_of(worker);
         let mut total = instances as f64 * per_instance;
-        for _ in 0..Self::MAX_SHORT_BUCKETS {
+        // A worker that requests many buckets in advance would get this many for each request.
+        for _ in self.leases_of(worker)..Self::MAX_SHORT_LEASES {
             if total >= Self::SHORT_SECONDS || self.has_more_grants() {
                 return;
             }
