@@ -73,7 +73,7 @@ impl WorkerActor {
 
     /// Returns the regions read by started buckets and by this one.
     fn inputs_in_use(&self, also: Option<LeaseId>) -> HashSet<RegionKey> {
-        self.running.inputs_of(|lease| self.core.is_started(lease) || also == Some(lease))
+        self.running.inputs_of(self.core.started().chain(also))
     }
 
     /// Has the storage actor free memory for the next task of a lease.

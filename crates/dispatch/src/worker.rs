@@ -136,9 +136,7 @@ impl Worker {
 
     /// Handles the demand of a stage, which sends it when it has begun and after every grant.
     pub fn handle_demand(&mut self, lease: LeaseId, demand: BucketDemand) {
-        if let Some(held) = self.buckets.get_mut(lease) {
-            held.update(demand);
-        }
+        self.buckets.change(lease, |held| held.update(demand));
         self.balance();
     }
 
@@ -146,9 +144,7 @@ impl Worker {
     /// demand of its stage carried both. Until the stage begins, other buckets may load inputs, or storage may
     /// spill them.
     pub fn handle_inputs(&mut self, lease: LeaseId, here_bytes: u64, missing_bytes: u64) {
-        if let Some(held) = self.buckets.get_mut(lease) {
-            held.update_inputs(here_bytes, missing_bytes);
-        }
+        self.buckets.change(lease, |held| held.update_inputs(here_bytes, missing_bytes));
     }
 
     /// Frees the slot of a task and handles the demand of its stage.
@@ -160,9 +156,7 @@ impl Worker {
 
     fn handle_task_ended(&mut self, lease: LeaseId, demand: BucketDemand) {
         self.tail.clear_refusal();
-        if let Some(held) = self.buckets.get_mut(lease) {
-            held.clear_return();
-        }
+        self.buckets.change(lease, BucketEntry::clear_return);
         self.handle_demand(lease, demand);
     }
 
@@ -218,6 +212,11 @@ impl Worker {
         } else if self.sync.record_rest(call) {
             self.balance();
         }
+    }
+
+    /// Returns the leases with a started task.
+    pub fn started(&self) -> impl Iterator<Item = LeaseId> {
+        self.buckets.started().map(|(rank, _)| rank.2)
     }
 
     /// Starts no further task. [`Effect::Leave`] follows when none runs.
@@ -328,11 +327,9 @@ impl Worker {
     }
 
     fn grant(&mut self, lease: LeaseId) {
-        let Some(held) = self.buckets.get_mut(lease) else { return };
-        let Some((demand, node)) = held.demand().and_then(|demand| Some((demand, demand.next?))) else {
-            return;
-        };
-        held.grant(demand);
+        let Some(demand) = self.buckets.get(lease).and_then(BucketEntry::demand) else { return };
+        let Some(node) = demand.next else { return };
+        self.buckets.change(lease, |held| held.grant(demand));
         self.memory.pin_inputs(&demand);
         let Some(slot) = self.slots.take(lease, takes(&demand)) else { return };
         self.memory.record_needed(self.needed_bytes());

@@ -96,10 +96,10 @@ impl RunningBuckets {
         of_study.map(|(lease, _)| *lease).collect()
     }
 
-    /// Returns the regions read by those buckets whose lease `is_read` selects.
-    pub(crate) fn inputs_of(&self, is_read: impl Fn(LeaseId) -> bool) -> HashSet<RegionKey> {
-        let read = self.buckets.iter().filter(|(lease, _)| is_read(**lease));
-        read.flat_map(|(_, bucket)| bucket.inputs.iter().map(|(key, _)| *key)).collect()
+    /// Returns the regions read by the buckets of these leases.
+    pub(crate) fn inputs_of(&self, leases: impl Iterator<Item = LeaseId>) -> HashSet<RegionKey> {
+        let read = leases.filter_map(|lease| self.buckets.get(&lease));
+        read.flat_map(|bucket| bucket.inputs.iter().map(|(key, _)| *key)).collect()
     }
 
     /// Returns the present and the missing input bytes of each bucket, or nothing if storage is unchanged since the

@@ -128,10 +128,16 @@ impl Worker {
 
     /// Returns the started buckets and `candidate`, in order of rank.
     fn under_way_with(&self, candidate: Rank) -> impl Iterator<Item = (Rank, BucketDemand)> {
-        self.buckets.iter().filter_map(move |(rank, held)| {
-            let demand = held.demand().filter(|demand| demand.started || rank == candidate)?;
-            Some((rank, demand))
-        })
+        let unstarted = self.buckets.get(candidate.2).filter(|held| !held.is_started());
+        let mut unstarted = unstarted.map(|held| (candidate, held)).into_iter().peekable();
+        let mut started = self.buckets.started().peekable();
+        // Merged in the order of rank.
+        let next = move || match (started.peek(), unstarted.peek()) {
+            (Some((rank, _)), Some(_)) if *rank > candidate => unstarted.next(),
+            (None, _) => unstarted.next(),
+            _ => started.next(),
+        };
+        std::iter::from_fn(next).filter_map(|(rank, held)| Some((rank, held.demand()?)))
     }
 
     /// Checks rule 2, with one more task of `candidate`.

@@ -266,7 +266,7 @@ impl Worker {
     }
 
     fn has_unstarted(&self) -> bool {
-        self.buckets.iter().any(|(_, held)| !held.is_started())
+        self.buckets.has_unstarted()
     }
 
     /// Asks the manager whether it has buckets for the open request, for the tail rule of PATS.
@@ -308,8 +308,9 @@ impl Worker {
 
     fn grant_slot(&mut self, slot: SlotId, task: &Candidate) {
         let lease = task.rank.2;
-        let Some(held) = self.buckets.get_mut(lease) else { return };
-        held.grant(task.demand);
+        if self.buckets.change(lease, |held| held.grant(task.demand)).is_none() {
+            return;
+        }
         self.memory.pin_inputs(&task.demand);
         self.slots.take_slot(slot, lease, takes(&task.demand));
         self.devices.start(slot, lease, task.offer.node);

@@ -1,6 +1,5 @@
 //! Requests to the manager: buckets for idle slots, and one bucket of a later stage.
 
-use super::state::{BucketEntry, Rank};
 use super::{Effect, Worker};
 
 impl Worker {
@@ -16,7 +15,7 @@ impl Worker {
         }
         let before = self.effects.len();
         let request = match self.slots.by_kind().accelerators {
-            0 => self.requests.request(self.slots.free(), self.spoken_for()),
+            0 => self.requests.request(self.slots.free(), self.buckets.with_reserved_slot()),
             _ => self.requests.request_choice(self.slots.free(), self.missing_buckets()),
         };
         if let Some(buckets) = request {
@@ -25,23 +24,10 @@ impl Worker {
         let Some(earliest) = self.buckets.earliest_stage() else {
             return self.effects.len() > before;
         };
-        let waits = |(rank, held): (Rank, &BucketEntry)| (!held.is_started()).then_some(rank.0.0);
-        let after = self.buckets.iter().filter_map(waits).max().unwrap_or(earliest);
+        let after = self.buckets.latest_unstarted_stage().unwrap_or(earliest);
         if after < self.studies.last_stage() && self.requests.request_after(after) {
             self.effects.push_back(Effect::Request { buckets: 1, after: Some(after) });
         }
         self.effects.len() > before
-    }
-
-    /// Counts buckets with a reserved slot: those without a demand yet, since otherwise every event before it would request
-    /// one more, those that wait for memory, and those that look tasks up or wait for other workers. A worker that requested
-    /// buckets while its own wait would gather buckets from the workers that could run them.
-    fn spoken_for(&self) -> usize {
-        let waits = |held: &BucketEntry| {
-            held.demand().is_none_or(|demand| {
-                demand.resolving || demand.tail.waits || demand.ready > 0 && !demand.started
-            })
-        };
-        self.buckets.iter().filter(|(_, held)| waits(held)).count()
     }
 }

@@ -39,9 +39,7 @@ impl Worker {
 
     /// Returns whether few tasks are open.
     fn is_tail(&self) -> bool {
-        let demands = self.buckets.iter().filter_map(|(_, held)| held.demand());
-        let open: u64 = demands.map(|demand| u64::from(demand.tail.open_tasks)).sum();
-        open <= u64::from(self.tail.max_tasks()) * self.slots.count() as u64
+        self.buckets.open_tasks() <= u64::from(self.tail.max_tasks()) * self.slots.count() as u64
     }
 
     /// Returns the buckets with a ready task in the order of their paths, later stages first. `None` before the end of the
@@ -69,8 +67,7 @@ impl Worker {
             return false;
         }
         // A bucket that has just arrived, or a task that is being looked up, has the longer path.
-        let is_coming = |held: &BucketEntry| held.demand().is_none_or(|demand| demand.resolving);
-        if self.buckets.iter().any(|(_, held)| is_coming(held)) {
+        if self.buckets.has_coming() {
             return true;
         }
         if self.tail.begin_query() {
@@ -83,10 +80,8 @@ impl Worker {
     /// Answers requests for instances of leases: at once for buckets with many open tasks, otherwise while all slots are busy,
     /// or memory or active paths admit no further task. `waits` means that a free slot waits for the manager's answer.
     pub(super) fn share(&mut self, waits: bool) {
-        let is_coming = |held: &BucketEntry| held.demand().is_none_or(|demand| demand.resolving);
-        let is_limited =
-            || self.running() > 0 && !waits && !self.buckets.iter().any(|(_, held)| is_coming(held));
-        let is_busy = self.slots.free() == 0 || is_limited();
+        let is_limited = self.running() > 0 && !waits && !self.buckets.has_coming();
+        let is_busy = self.slots.free() == 0 || is_limited;
         let mut answered = Vec::new();
         for (lease, longer_than) in self.tail.asked() {
             let Some(demand) = self.buckets.get(lease).and_then(BucketEntry::demand) else { continue };

@@ -45,7 +45,7 @@ impl Worker {
         }
         if self.clock.end.is_some() {
             // Stages that were asked to return instances and have not answered are asked again.
-            self.buckets.iter_mut().for_each(|(_, held)| held.clear_return());
+            self.buckets.clear_returns();
             self.balance();
         }
     }
@@ -59,13 +59,9 @@ impl Worker {
     /// tasks ends or time passes.
     pub(super) fn return_late(&mut self) {
         let (now, Some(end)) = (self.clock.now, self.clock.end) else { return };
-        for (rank, held) in self.buckets.iter_mut() {
-            let is_late = held
-                .demand()
-                .is_some_and(|demand| demand.next.is_some() && now.saturating_add(demand.next_time) > end);
-            if is_late && held.request_return() {
-                self.effects.push_back(Effect::HandBack { lease: rank.2 });
-            }
-        }
+        let is_late =
+            |demand: &BucketDemand| demand.next.is_some() && now.saturating_add(demand.next_time) > end;
+        let late = self.buckets.request_returns(is_late);
+        self.effects.extend(late.into_iter().map(|lease| Effect::HandBack { lease }));
     }
 }
