@@ -14,7 +14,7 @@ impl Manager {
     /// manager and back. Another worker does not wait longer for them.
     pub const SHORT_SECONDS: f64 = 4e-3;
 
-    /// Number of leases up to which a worker gets short buckets. Each event on a worker takes time for each of its leases.
+    /// Maximum number of leases of a worker that gets short buckets. Admission looks at each of them.
     pub const MAX_SHORT_LEASES: usize = 64;
 
     /// Grants more buckets of the stage of `granted`. The worker has just got that one, with `instances`, for its request for any
