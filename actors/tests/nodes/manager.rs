@@ -79,6 +79,15 @@ pub(crate) fn idler(manager: &Addr<ManagerActor>, slots: u32) -> MemoryEnd {
     far
 }
 
+/// Returns the report of an instance that has executed `tasks` tasks of `seconds` each.
+pub(crate) fn executed((lease, instance): (LeaseId, InstanceId), tasks: usize, seconds: f64) -> Report {
+    let done = TaskOutcome::Ran { seconds, predicted_seconds: seconds, digests: 0, digest_seconds: 0.0 };
+    let provenance = TaskProvenance::default();
+    let task = TaskReport { task: 0, stage: 0, done, cache_seconds: 0.0, provenance };
+    let end = ReportedEnd::Done { results: Vec::new(), shared: Vec::new() };
+    Report { lease, instance, end, tasks: vec![task; tasks] }
+}
+
 /// Returns a study of two stages with `instances` each, in buckets of `bucket`.
 pub(crate) fn study(instances: i64, bucket: usize, done: oneshot::Sender<StudyOutcome>) -> StudyRequest {
     let sets: Vec<(usize, [i64; 5])> = (0..instances).map(|n| (0, [n, 0, 0, 1, 2])).collect();
@@ -160,21 +169,11 @@ fn study_is_replanned_once_its_measured_costs_are_new() {
         // The replan for the joined worker is the first of two with new costs.
         let replans = async |least: u64| _ = viewed(&manager, |view| view.replans >= least).await;
         replans(1).await;
-        // The lease is unknown, but the tasks were executed.
-        let ran = TaskOutcome::Ran { seconds: 1.0, predicted_seconds: 1.0, digests: 0, digest_seconds: 0.0 };
         let mut call = 0;
         // Reports tasks, and returns how often the manager has compared the costs by then.
         let mut report = async |tasks: usize| {
-            let task = TaskReport {
-                task: 0,
-                stage: 0,
-                done: ran,
-                cache_seconds: 0.0,
-                provenance: TaskProvenance::default(),
-            };
-            let (lease, instance) = (LeaseId(999), InstanceId(0));
-            let end = ReportedEnd::Done { results: Vec::new(), shared: Vec::new() };
-            let report = Report { lease, instance, end, tasks: vec![task; tasks] };
+            // The lease is unknown, but the tasks were executed.
+            let report = executed((LeaseId(999), InstanceId(0)), tasks, 1.0);
             let done = ToManager::Reports { study: id, reports: vec![report] };
             call += 1;
             for message in [done, ToManager::Sync { call }] {

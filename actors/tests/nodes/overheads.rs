@@ -1,14 +1,12 @@
 //! Overheads of buckets: a manager measures them, and steals no work that is shorter.
 
-use crate::manager::{DEADLINE, idler, said, service, study, viewed};
+use crate::manager::{DEADLINE, executed, idler, said, service, study, viewed};
 use actix::prelude::*;
 use parking_lot::Mutex;
 use pleach_actors::manager::{ManagerActor, StartPlan, StudyEvent, StudyRequest};
 use pleach_actors::transport::in_memory::MemoryEnd;
 use pleach_actors::transport::{Link, codec};
-use pleach_dispatch::message::{
-    Report, ReportedEnd, TaskOutcome, TaskProvenance, TaskReport, ToManager, ToWorker,
-};
+use pleach_dispatch::message::{ToManager, ToWorker};
 use pleach_dispatch::plan::BucketPlan;
 use pleach_dispatch::study::{Replanner, StudySnapshot};
 use pleach_dispatch::{InstanceId, LeaseId, PlanId};
@@ -37,19 +35,8 @@ async fn granted(worker: &mut MemoryEnd, buckets: u32) -> Vec<(LeaseId, Instance
 
 /// Reports the first instance of each lease, with a task of 50 ms.
 fn report(worker: &MemoryEnd, id: PlanId, leases: Vec<(LeaseId, InstanceId)>) {
-    let ran = TaskOutcome::Ran { seconds: 0.05, predicted_seconds: 0.0, digests: 0, digest_seconds: 0.0 };
-    let task = TaskReport {
-        task: 0,
-        stage: 0,
-        done: ran,
-        cache_seconds: 0.0,
-        provenance: TaskProvenance::default(),
-    };
-    let report = |(lease, instance)| {
-        let end = ReportedEnd::Done { results: Vec::new(), shared: Vec::new() };
-        Report { lease, instance, end, tasks: vec![task] }
-    };
-    send(worker, &ToManager::Reports { study: id, reports: leases.into_iter().map(report).collect() });
+    let reports = leases.into_iter().map(|lease| executed(lease, 1, 0.05)).collect();
+    send(worker, &ToManager::Reports { study: id, reports });
 }
 
 /// The clock of the manager is that of its shell, finer than its ticks. The task takes 50 ms of the 120 ms at least.

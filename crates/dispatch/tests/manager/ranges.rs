@@ -101,11 +101,11 @@ fn tiles_stay_on_the_worker_that_began_them() {
 /// Returns the steal requests of the first two ticks with an overhead of a bucket, for a worker beside two leases: 4 instances of
 /// 1 s, and 2 of 3 s whose readers take another second.
 fn asked(ranks: &[f32], bucket_overhead_seconds: f64) -> Vec<String> {
-    asked_once(ranks, bucket_overhead_seconds, None)
+    asked_with(ranks, bucket_overhead_seconds, None)
 }
 
-/// As [`asked`], with the overhead of the plan and that measured since.
-fn asked_once(ranks: &[f32], bucket_overhead_seconds: f64, measured: Option<f64>) -> Vec<String> {
+/// As [`asked`], with an overhead measured since the plan.
+fn asked_with(ranks: &[f32], bucket_overhead_seconds: f64, measured: Option<f64>) -> Vec<String> {
     let instances = [vec![(0, None); 6], vec![(1, Some(4)), (1, Some(5))]].concat();
     let plan = chain(&instances, &[&[0, 1, 2, 3], &[4, 5], &[6], &[7]]);
     let (mut manager, workers) =
@@ -139,9 +139,9 @@ fn steal_moves_more_work_than_the_overhead_of_its_bucket() {
 /// The overhead of the plan may have been measured in another hour.
 #[test]
 fn steal_moves_more_work_than_the_overhead_measured_since_the_plan() {
-    assert_eq!(asked_once(&RANKS, 0.0, Some(2.5)), ["share w1 1"]);
-    assert_eq!(asked_once(&RANKS, 0.0, Some(3.0)), [""; 0]);
-    assert_eq!(asked_once(&RANKS, 3.0, Some(0.0)), ["share w1 1", "share w0 0"]);
+    assert_eq!(asked_with(&RANKS, 0.0, Some(2.5)), ["share w1 1"]);
+    assert_eq!(asked_with(&RANKS, 0.0, Some(3.0)), [""; 0]);
+    assert_eq!(asked_with(&RANKS, 3.0, Some(0.0)), ["share w1 1", "share w0 0"]);
 }
 
 #[test]

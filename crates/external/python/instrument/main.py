@@ -5,7 +5,6 @@ refusal. Text that the script prints goes to stderr.
 """
 
 
-
 def module_name(file):
     name = re.sub(r"\W", "_", os.path.splitext(os.path.basename(file))[0])
     if not name.isidentifier() or name in sys.stdlib_module_names:

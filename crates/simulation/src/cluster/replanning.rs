@@ -87,7 +87,8 @@ impl Cluster {
         self.apply(Event::Replanned { study, buckets })
     }
 
-    /// Learns the overheads of buckets that a report has measured, and schedules a replan if they need other buckets.
+    /// Learns the overheads of buckets that a report has measured, and schedules a replan if they need other buckets. Work stealing
+    /// follows them at once.
     pub(super) fn learn_bucket_overheads(&mut self, study: PlanId) -> Result<(), Violation> {
         let overheads = self.observed.take_bucket_overheads(study);
         // Without an overhead, measured times are those of ticks.
@@ -99,11 +100,11 @@ impl Cluster {
             self.replans[study.index()].replanner = self.replanner(study);
         }
         let replanner = self.replans[study.index()].replanner.as_ref();
+        let overhead = replanner.and_then(Replanner::bucket_overhead_seconds);
         if replanner.is_some_and(Replanner::has_new_costs) {
             self.schedule_replan(study);
         }
-        let replanner = self.replans[study.index()].replanner.as_ref();
-        match replanner.and_then(Replanner::bucket_overhead_seconds) {
+        match overhead {
             Some(seconds) => self.apply(Event::BucketOverhead { study, overhead_us: (seconds * 1e6) as u64 }),
             None => Ok(()),
         }
